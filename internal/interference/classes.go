@@ -23,32 +23,32 @@ type Study struct {
 	seen     map[string]*seen
 	windows  int
 	from, to time.Time
-	fresh    bool // a recording begins
+	fresh    bool // a recording starts
 }
 
 // seen is what was seen of a workload.
 type seen struct {
 	service string
 	memory  vmmap.Memory
-	how     unit.Source // its counters, the weakest of all windows that have any
-	counted bool        // in one window at least it is known how many cycles it ran
-	ran     bool        // and that is more than 0
+	how     unit.Source // source of its counters, the weakest over all windows that have any
+	counted bool        // its cycles are known in at least one window
+	ran     bool        // and were more than 0
 	at      time.Time
 }
 
-// New begins a study on a machine.
+// New starts a study on a machine.
 func New(m machine.Machine, constants vmmap.Infer) *Study {
 	s := &Study{m: m, cfg: vmmap.DefaultConfig(), seen: map[string]*seen{}}
 	s.cfg.Infer = constants
 	return s
 }
 
-// Recording says that the windows that come are of another recording, which must be later.
+// Recording says that the next windows come from another recording, which must be later.
 func (s *Study) Recording() { s.fresh = true }
 
-// Window learns from one window. Who was not in the ones before goes on from where it was
-// seen last; what was brought into caches in a gap before it is not known. A step of the
-// clock is like a gap.
+// Window learns from one window. A workload that was absent from the windows before
+// continues from its last state; what was brought into caches in the gap is unknown. A step
+// of the clock counts as a gap.
 func (s *Study) Window(w window.Window) error {
 	begins := w.At.Add(-w.Length)
 	if s.windows > 0 && s.fresh && begins.Before(s.to.Add(-w.Length/2)) {
@@ -67,8 +67,8 @@ func (s *Study) Window(w window.Window) error {
 	return nil
 }
 
-// known are those of a window that were seen before. Bounds of what they hold are of
-// windows without a gap.
+// known returns the workloads of a window that were seen before. Bounds of their occupancy
+// hold only over windows without a gap.
 func (s *Study) known(w *window.Window, gap bool) vmmap.State {
 	var st vmmap.State
 	for i := range w.Workloads {
@@ -101,7 +101,7 @@ func (s *Study) note(wl *window.Workload, memory vmmap.Memory, at time.Time) {
 	}
 }
 
-// counted is how what classes come from is known.
+// counted is the source of the counters that a class is based on.
 func counted(wl *window.Workload) unit.Source {
 	waits := wl.UncoreWaits
 	if !waits.Known() {
@@ -119,10 +119,10 @@ func counted(wl *window.Workload) unit.Source {
 	return unit.Weakest(known...)
 }
 
-// Machine is the one studied.
+// Machine is the machine studied.
 func (s *Study) Machine() machine.Machine { return s.m }
 
-// Another says why a recording's machine is not the one studied; "": it is.
+// Another says why a recording's machine is not the one studied; "": it is the same.
 func (s *Study) Another(m machine.Machine) string {
 	nodes := func(m machine.Machine) (all set.NodeSet) {
 		for _, n := range m.Nodes {
@@ -141,19 +141,19 @@ func (s *Study) Another(m machine.Machine) string {
 	return ""
 }
 
-// Result is what a study has found.
+// Result is the result of a study.
 type Result struct {
 	Schema    int         `json:"schema"`
 	Windows   int         `json:"windows"`
 	From      time.Time   `json:"from"`
 	To        time.Time   `json:"to"`
-	Origin    string      `json:"origin"` // of the machine
+	Origin    string      `json:"origin"` // the machine's
 	Constants vmmap.Infer `json:"constants"`
 	Workloads []Workload  `json:"workloads"` // by class, then by name
 	Notes     []string    `json:"notes,omitempty"`
 }
 
-// Workload is what it is taken for. Figures are shares of its time, estimated.
+// Workload is a workload's inferred class. Figures are shares of its time, estimated.
 type Workload struct {
 	ID        string         `json:"workload"`
 	Service   string         `json:"service,omitempty"`
@@ -164,19 +164,19 @@ type Workload struct {
 	Harm   unit.Value[float64] `json:"harm"`
 	Remote unit.Value[float64] `json:"remote"`
 	// Low and High are the least and the most that it may hold of each last-level cache
-	// that it uses, means over windows, and Held how that is known: the same where it is
-	// counted, else estimated from what all bring in.
+	// that it uses, as means over windows, and Held is their source. They are equal where
+	// occupancy is counted; otherwise they are estimated from what all workloads bring in.
 	Low     unit.Opt[unit.Bytes] `json:"low_bytes"`
 	High    unit.Opt[unit.Bytes] `json:"high_bytes"`
 	Held    unit.Source          `json:"held"`
-	Margin  unit.Opt[float64]    `json:"margin"`  // 0 … 1: how far the figures are from another class
-	Windows int                  `json:"windows"` // that it comes from
+	Margin  unit.Opt[float64]    `json:"margin"`  // 0 … 1: distance of the figures from another class
+	Windows int                  `json:"windows"` // number of windows behind it
 	Doubt   string               `json:"doubt,omitempty"`
-	Counted unit.Source          `json:"counted"` // its counters, the weakest of them
-	At      time.Time            `json:"at"`      // its last window
+	Counted unit.Source          `json:"counted"` // source of its counters, the weakest of them
+	At      time.Time            `json:"at"`      // time of its last window
 }
 
-// Result of all windows so far.
+// Result is the result of all windows so far.
 func (s *Study) Result() Result {
 	out := Result{Schema: 1, Windows: s.windows, From: s.from, To: s.to, Origin: s.m.Origin, Constants: s.cfg.Infer, Workloads: []Workload{}}
 	blind := false
@@ -186,7 +186,7 @@ func (s *Study) Result() Result {
 		blind = blind || is.ran && !(mean.Waits.Known() && mean.Requests.Known())
 	}
 	if blind {
-		out.Notes = append(out.Notes, "of some workloads requests or waits are not known: 'homenode record --windows FILE --penalty' counts them, where the CPU has events for them ('homenode events')")
+		out.Notes = append(out.Notes, "requests or waits of some workloads are unknown: 'homenode record --windows FILE --penalty' counts them, where the CPU has events for them ('homenode events')")
 	}
 	order := []vmmap.Class{vmmap.Devil, vmmap.Rabbit, vmmap.Sheep, vmmap.Unknown}
 	slices.SortFunc(out.Workloads, func(a, b Workload) int {
@@ -226,13 +226,13 @@ func bytesOf(v unit.Opt[float64]) unit.Opt[unit.Bytes] {
 }
 
 // squeezed is the share of a cache below which a program does not show what it would do
-// with more (decision 0020). A sheep, by that margin, asks for little and holds little.
+// with more (decision 0020). A sheep, by that margin, uses little and holds little.
 const (
 	squeezed    = 0.5
 	sheepMargin = 0.5
 )
 
-// doubt is Look.Doubt, and what a mean of windows does not tell.
+// doubt is Look.Doubt, and reasons that a mean over windows does not show.
 func (is *seen) doubt(f vmmap.Infer) string {
 	switch {
 	case is.memory.Look.Mean.Waits.Known():
@@ -247,13 +247,13 @@ func (is *seen) doubt(f vmmap.Infer) string {
 		return text
 	}
 	if most := curve[len(curve)-1].Held; most < squeezed {
-		return fmt.Sprintf("it was never seen with more than %v of a cache: what it would do to others with more does not show", unit.Ratio(most))
+		return fmt.Sprintf("it was never seen with more than %v of a cache: its effect on others with more is unknown", unit.Ratio(most))
 	}
 	return ""
 }
 
-// Sample is the mean of a workload's windows, of its present behaviour: what a reference's
-// recording says.
+// Sample is the mean over a workload's windows of its present behaviour: the result of a
+// reference's recording.
 func (s *Study) Sample(id string) (vmmap.Sample, error) {
 	is, ok := s.seen[id]
 	if !ok {
@@ -265,7 +265,7 @@ func (s *Study) Sample(id string) (vmmap.Sample, error) {
 	return vmmap.Sample{}, fmt.Errorf("%q behaved alike in %d windows: want %d and more in which all is counted", id, is.memory.Look.Windows, s.cfg.Infer.Windows)
 }
 
-// Look is all that is known of a workload.
+// Look is all that is known about a workload.
 func (s *Study) Look(id string) (vmmap.Look, bool) {
 	is, ok := s.seen[id]
 	if !ok {

@@ -58,7 +58,7 @@ func TestStudy(t *testing.T) {
 		runs(t, h, "/"+what+" tasks=1 cpu=1 cpus=0-1 "+figures)
 	}
 	for i := range 6 {
-		if i == 4 { // who is gone is told of all the same
+		if i == 4 { // a workload that is gone is still reported
 			if _, err := h.Line("gone /sheep"); err != nil {
 				t.Fatal(err)
 			}
@@ -81,11 +81,11 @@ func TestStudy(t *testing.T) {
 		}
 	}
 	if r.Workloads[2].Windows != 4 || !r.Workloads[2].At.Before(r.To) {
-		t.Errorf("who is gone: %+v", r.Workloads[2])
+		t.Errorf("the workload that is gone: %+v", r.Workloads[2])
 	}
 }
 
-// Each counter that is missing is named; nothing is shown as 0.
+// Each missing counter is named; nothing is shown as 0.
 func TestStudyInDoubt(t *testing.T) {
 	for missing, want := range map[string]string{
 		"waits": "waits for memory", "local": "reads from memory", "requests": "beyond the private caches", "cycles": "its cycles are not counted",
@@ -111,7 +111,7 @@ func TestStudyInDoubt(t *testing.T) {
 	runs(t, h, "/idle tasks=1 cpu=0 cpus=0-1 cycles=0 instructions=0 requests=0 local=0 remote=0 waits=0")
 	see(t, s, h.Window())
 	if r := s.Result(); r.Workloads[0].Doubt != "it did not run while it was counted" || len(r.Notes) != 0 {
-		t.Errorf("who is idle: %+v, notes %q", r.Workloads[0], r.Notes)
+		t.Errorf("the idle workload: %+v, notes %q", r.Workloads[0], r.Notes)
 	}
 	h = host(t, 0)
 	h.Machine.LLCs = nil
@@ -143,7 +143,7 @@ func TestSample(t *testing.T) {
 		t.Errorf("%v: %+v", err, sample)
 	}
 	if _, err := s.Sample("/b"); err == nil {
-		t.Error("a sample of nobody")
+		t.Error("a sample of an unknown workload")
 	}
 	if ids := s.IDs(); len(ids) != 1 || ids[0] != "/a" {
 		t.Errorf("IDs: %v", ids)
@@ -171,8 +171,8 @@ func TestAnother(t *testing.T) {
 	}
 }
 
-// Another program under the same name: what is said of the one before is in doubt until
-// it is of this one.
+// Another program runs under the same name: the class of the old one is in doubt until
+// there is one of the new.
 func TestStudyOfTwoPrograms(t *testing.T) {
 	h := host(t, 4*unit.MiB)
 	s := New(h.Machine, vmmap.DefaultConfig().Infer)
@@ -193,7 +193,7 @@ func TestStudyOfTwoPrograms(t *testing.T) {
 			return
 		case wl.Doubt != "":
 			changed = true
-			if !strings.Contains(wl.Doubt, "of before") {
+			if !strings.Contains(wl.Doubt, "the class is from before") {
 				t.Errorf("window %d: %+v", n, wl)
 			}
 		case changed || n >= 2: // two odd windows may be chance
@@ -203,7 +203,8 @@ func TestStudyOfTwoPrograms(t *testing.T) {
 	t.Error("it is a sheep for twelve windows, and not said to be one")
 }
 
-// Who was away for a while is still known; what it holds of a cache is not.
+// A workload that was absent for a while keeps its class, but its occupancy of a cache is
+// unknown.
 func TestStudyGoesOn(t *testing.T) {
 	h := host(t, 4*unit.MiB)
 	s := New(h.Machine, vmmap.DefaultConfig().Infer)
@@ -230,7 +231,7 @@ func TestStudyGoesOn(t *testing.T) {
 	}
 }
 
-// Recordings in the wrong order, or one twice, would be counted as what they are not.
+// Recordings in the wrong order, or one given twice, would be counted wrongly.
 func TestStudyRefusesThePast(t *testing.T) {
 	h := host(t, 4*unit.MiB)
 	s := New(h.Machine, vmmap.DefaultConfig().Infer)
@@ -255,7 +256,7 @@ func TestStudyRefusesThePast(t *testing.T) {
 	}
 }
 
-// With an eighth of a cache nobody shows what he would do with all of it.
+// With an eighth of a cache a workload does not show what it would do with all of it.
 func TestStudySqueezed(t *testing.T) {
 	for _, c := range []struct {
 		held string

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interference says what the workloads of recordings are beside others (sheep, rabbit
-// or devil), and what a machine's constants are that this is told by.
+// Package interference infers what the workloads of recordings are beside others (sheep,
+// rabbit or devil), and a machine's constants for that inference.
 //
 //	recordings ─▶ window ─▶ animal.Learn ─▶ Result: class, slowdowns, what is in doubt
 //	     └─ of five references ─▶ Sample ─▶ animal.Calibrated ─▶ constants
 //
-// It is NOT for: how classes are inferred (policy/vmmap), placing anybody, or reading
+// It is NOT for: how classes are inferred (policy/vmmap), placing workloads, or reading
 // files.
 package interference

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package papers is what became of the statements of papers: their experiments as plans of
-// the arena, and one table of all statements, a row each.
+// Package papers checks the statements of papers in the simulator. It has each paper's
+// experiments as plans of the arena, and one table with a row for every statement.
 //
 //	Experiments ─ Plan ─▶ arena.Run ─▶ Result ─ Judge ─▶ rows ┐
 //	sim/scenarios/mao-*.yaml ─▶ scenario.Result ─ maoFigures ──┴─▶ Statements

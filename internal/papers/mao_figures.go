@@ -10,8 +10,8 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// maoFigures are the paper's figures beside those of the scenarios made for its services. The
-// scenarios show a figure and do not judge it: no limit was fixed before they ran.
+// maoFigures shows the paper's figures beside those of the scenarios made for its services. It
+// does not judge them: no limit was fixed before the scenarios ran.
 func maoFigures(results []scenario.Result) (rows []arena.Row) {
 	for _, r := range results {
 		for _, f := range scenario.Judge(r) {
@@ -38,7 +38,7 @@ func figure(name string, f scenario.Judged) arena.Row {
 	return w
 }
 
-// about says what a figure is of.
+// about says what a figure describes.
 func about(c scenario.Claim) string {
 	of := c.Service
 	if of == "" {

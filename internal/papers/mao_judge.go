@@ -12,19 +12,19 @@ import (
 // maoPaper names the source in rows.
 const maoPaper = "MAO"
 
-// machine is what MAO's machines are like: others say nothing of its figures.
+// machine resembles MAO's machines. Other machines say nothing about its figures.
 const machine = "dual-skylake"
 
 // MAO's figures (facts of the paper), as shares.
 const (
 	paperLocal = 0.5776 // of DRAM reads, fleet, under AutoNUMA
-	near       = 0.05   // that near is alike: a choice, made before the first comparison
+	near       = 0.05   // closer than this counts as alike: a choice, made before the first comparison
 	versus     = "MAO with strategy B against NUMA balancing"
 )
 
-// judgeMAO is what became of MAO's statements that an arena can test, on MAO's machine. How
-// large its gains are, service by service, is for scenarios made for it
-// (sim/scenarios/mao-*.yaml, see Figures): the loads here are others'.
+// judgeMAO returns a verdict for each of MAO's statements that an arena can test, on MAO's
+// machine. The size of its gains, service by service, comes from scenarios made for that
+// (sim/scenarios/mao-*.yaml, see Figures): the arena's loads are not MAO's.
 func judgeMAO(r arena.Result) []arena.Row {
 	return arena.Judge([]arena.Statement[arena.Result]{
 		{Paper: maoPaper, Text: "Under NUMA balancing alone somewhat more than half of the DRAM reads are local.", Theirs: "57.76 % (fleet)", Judge: localUnder},
@@ -35,7 +35,7 @@ func judgeMAO(r arena.Result) []arena.Row {
 	}, r)
 }
 
-// maoOf are cells of MAO's machine under a policy.
+// maoOf returns the cells of MAO's machine under a policy.
 func maoOf(r arena.Result, policy string) (all []*arena.Cell) {
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Machine == machine && c.Policy == policy {
@@ -67,7 +67,7 @@ func within(yes bool) string {
 	return "not within"
 }
 
-// ranked is MAO's place beside NUMA balancing, on its machine.
+// ranked is MAO's place, compared with NUMA balancing, on its machine.
 func ranked(r arena.Result) (arena.Place, bool) {
 	var own []arena.Line
 	for _, l := range arena.Compare(r, runner.MAOB, runner.NUMABalancing) {
@@ -100,7 +100,7 @@ func cpu(r arena.Result) arena.Finding {
 	return lower(ok, p.CPUPerOp, "CPU time per operation", "")
 }
 
-// lower judges by the interval: it must be wholly below 1.
+// lower judges by the interval: all of it must be below 1.
 func lower(ok bool, e arena.Estimate, what, but string) arena.Finding {
 	change := func(ratio float64) string { return fmt.Sprintf("%+.1f", (ratio-1)*100) }
 	switch {

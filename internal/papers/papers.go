@@ -11,14 +11,15 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// Experiment is a plan that comes with homenode, and what its result says of papers.
+// Experiment is a plan that comes with homenode, and the function that judges papers by its
+// result.
 type Experiment struct {
 	Name, About string
 	Plan        func() arena.Plan
 	Judge       func(arena.Result) []arena.Row // nil: nothing
 }
 
-// Experiments are all, in the order in which to show them.
+// Experiments lists all experiments, in the order in which they are shown.
 func Experiments() []Experiment {
 	return []Experiment{
 		{"quick", "a small machine under three mixes, about a minute", arena.Quick, judgeMAO},
@@ -29,12 +30,12 @@ func Experiments() []Experiment {
 	}
 }
 
-// judgeStandard is MAO's statements, and what was to be reached.
+// judgeStandard returns MAO's statements and the targets of the standard arena.
 func judgeStandard(r arena.Result) []arena.Row { return append(judgeMAO(r), Targets(r)...) }
 
-// Statements is one table of all papers' statements. The results say what was measured; a
-// paper that no arena's result has statements of is judged without runs: some statements
-// need none, and the others cannot be tested.
+// Statements makes one table of all papers' statements. The results say what was measured.
+// A paper without statements in any arena's result is judged without runs: some of its
+// statements need none, and the others cannot be tested.
 func Statements(arenas []arena.Result, scenarios []scenario.Result) []arena.Row {
 	var given []arena.Row
 	for _, r := range arenas {
@@ -60,7 +61,7 @@ func Statements(arenas []arena.Result, scenarios []scenario.Result) []arena.Row 
 	return all
 }
 
-// of are the rows of one paper.
+// of returns the rows of one paper.
 func of(paper string, rows []arena.Row) []arena.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(w arena.Row) bool { return w.Paper != paper })
 }

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// made is a result of MAO's machine and one mix, with one app: ops of each policy by seed.
+// made is a result of MAO's machine and one mix, with one app: each policy's ops by seed.
 func made(against string, ops map[string][]float64, order ...string) arena.Result {
 	const machine = "dual-skylake"
 	r := arena.Result{Schema: arena.Schema, How: "modelled", Name: "made", Against: against, Machines: []arena.Named{{Name: machine}}, Mixes: []arena.Named{{Name: "x"}}}
@@ -30,7 +30,7 @@ func made(against string, ops map[string][]float64, order ...string) arena.Resul
 	return r
 }
 
-// What was to be reached is judged by the statistics that are shown.
+// Targets are judged by the statistics that are shown.
 func TestDecisionTargets(t *testing.T) {
 	result := func(hand, brm float64) arena.Result {
 		six := func(v, by float64) []float64 { return []float64{v, v * (1 + by), v, v * (1 - by), v, v} }
@@ -97,8 +97,8 @@ func TestDecisionMAO(t *testing.T) {
 	}
 }
 
-// Each statement is there once. What results say replaces what is said without runs, and
-// verdicts are the results' own.
+// Each statement appears once. Results replace what is said without runs, and verdicts are
+// the results' own.
 func TestStatements(t *testing.T) {
 	bare := Statements(nil, nil)
 	seen := map[string]bool{}
@@ -145,7 +145,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// Whatever result can be read can be judged.
+// Every result that can be read can be judged.
 func FuzzJudge(f *testing.F) {
 	r := made(runner.None, map[string][]float64{runner.None: {1, 2}, runner.Hand: {2, 2}, runner.BRM: {3, 2}}, runner.None, runner.Hand, runner.BRM)
 	data, err := arena.Encode(r)

@@ -11,17 +11,17 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// What BRM was to reach: set before there was an arena.
+// BRM's targets, set before there was an arena.
 const (
 	nearHand   = 0.95 // of the speed of placement by hand, on the median mix
 	mostVaries = 0.02 // mean sigma / mean
 	fasterBy   = 0.25 // than the default, somewhere
-	mostLost   = 0.03 // on loads that do not care
+	mostLost   = 0.03 // on insensitive loads
 
-	doNotCare = "insensitive" // the mix of them
+	doNotCare = "insensitive" // the mix of insensitive loads
 )
 
-// Targets are what was to be reached in the standard arena, and what came of it.
+// Targets returns the targets of the standard arena, and whether they were met.
 func Targets(r arena.Result) []arena.Row {
 	return arena.Judge([]arena.Statement[arena.Result]{
 		{Paper: arena.ToReach, Text: "In the arena, BRM is within 5 % of placement by hand on the median mix.", Theirs: "≤ 5 %", Target: true, Judge: besideHand},
@@ -31,7 +31,7 @@ func Targets(r arena.Result) []arena.Row {
 	}, r)
 }
 
-// known are lines of BRM that have a speed, under one mix or all ("").
+// known returns BRM's lines that have a speed, under one mix or all ("").
 func known(r arena.Result, against, mix string) (all []arena.Line) {
 	for _, l := range arena.Compare(r, runner.BRM, against) {
 		if l.Speed.N > 0 && (mix == "" || l.Mix == mix) {
@@ -60,7 +60,7 @@ func besideHand(r arena.Result) arena.Finding {
 	if !ok {
 		return arena.NoRuns
 	}
-	return arena.Found(s.Median >= nearHand, percent(s.Median-1), fmt.Sprintf("Speed against placement by hand: %s on the median of %s, %s to %s. By hand is a search that knows the loads, and moves memory too.",
+	return arena.Found(s.Median >= nearHand, percent(s.Median-1), fmt.Sprintf("Speed against placement by hand: %s on the median of %s, %s to %s. Placement by hand is a search that knows the loads, and moves memory too.",
 		percent(s.Median-1), places(s.N), percent(s.Min-1), percent(s.Max-1)))
 }
 

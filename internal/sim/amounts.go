@@ -12,14 +12,14 @@ import (
 	"homenode/internal/window"
 )
 
-// amounts is the Population whose threads are amounts by node: 2.3 of them here, all of a
-// workload alike. linux.Host places and moves them.
+// amounts is the Population whose threads are amounts by node, for example 2.3 of them on
+// one node. All threads of a workload are alike. linux.Host places and moves them.
 type amounts struct {
 	*World
 	places []place // parallel to the machine's nodes
 	pools  []*pool // present workloads, parallel to World.live
 
-	// Kept between steps, to be reused.
+	// Reused from step to step.
 	wants, idle, done []float64
 	sharers           []float64 // workloads that use a node's CPUs
 	shares            []float64 // of Load.Home
@@ -28,12 +28,12 @@ type amounts struct {
 // pool is a workload's threads.
 type pool struct {
 	*Workload
-	share  []float64 // by domain: of what it does on the domain's node; they sum to 1 a node
-	cycles []float64 // by domain: of an operation, as last known
+	share  []float64 // by domain: share of its work on the domain's node; the sum per node is 1
+	cycles []float64 // by domain: cycles of an operation, as last known
 
 	class         action.Class // amounts_isolation.go
 	llc           float64      // bytes, at the end of the last step
-	traffic, near float64      // bytes since the last Window, and those of the CPUs' own nodes
+	traffic, near float64      // bytes since the last Window, and how many of them on the CPUs' own nodes
 	waited        float64      // seconds since the last Window
 }
 
@@ -42,12 +42,12 @@ func newAmounts(w *World) *amounts {
 	return &amounts{World: w, places: placesOf(w.Config), idle: make([]float64, n), sharers: make([]float64, n)}
 }
 
-// of is a workload that is present.
+// of returns the pool of a workload that is present.
 func (w *amounts) of(wl *Workload) *pool {
 	return w.pools[slices.IndexFunc(w.pools, func(p *pool) bool { return p.Workload == wl })]
 }
 
-// Begin leaves the placing to linux.Host. What an operation costs is a guess until the
+// Begin leaves the placing to linux.Host. The cost of an operation is a guess until the
 // first step.
 func (w *amounts) Begin(wl *Workload) {
 	domains := len(w.Config.System.Domains)
@@ -64,12 +64,13 @@ func (w *amounts) End(wl *Workload) {
 	w.pools = slices.DeleteFunc(w.pools, func(p *pool) bool { return p.Workload == wl })
 }
 
-// Open and Close have nothing to do: private pages are by the node of their threads
-// always.
+// Open and Close have nothing to do: private pages are always listed by the node of their
+// threads.
 func (w *amounts) Open(*Workload)  {}
 func (w *amounts) Close(*Workload) {}
 
-// MainNode has most of the threads; of several such nodes it has the most free memory.
+// MainNode has most of the threads; of several such nodes it is the one with the most free
+// memory.
 func (w *amounts) MainNode(wl *Workload) int {
 	on, best := wl.Group.On, 0
 	for n := range on {
@@ -86,7 +87,7 @@ func (w *amounts) CPUsChanged(wl *Workload) {
 	w.spread(w.of(wl))
 }
 
-// Take isolates: amounts have no threads to pin.
+// Take handles isolation; amounts have no threads to pin.
 func (w *amounts) Take(wl *Workload, s action.Step) (action.Outcome, bool) {
 	if s.Kind == action.SetClass {
 		return w.setClass(w.of(wl), s), true
@@ -112,10 +113,10 @@ func (w *amounts) anonOn(g *linux.Group, node int) float64 {
 	return pages
 }
 
-// P99 is not known: all operations of a closed loop take the mean.
+// P99 is unknown: all operations of a closed loop take the mean.
 func (w *amounts) P99(*Workload) float64 { return 0 }
 
-// count is how many CPUs of a set each node has.
+// count returns how many CPUs of a set each node has.
 func (w *amounts) count(cpus set.CPUSet) []float64 {
 	by := make([]float64, len(w.places))
 	for i, p := range w.places {
@@ -124,8 +125,8 @@ func (w *amounts) count(cpus set.CPUSet) []float64 {
 	return by
 }
 
-// spread divides what a workload does on a node among the node's domains, by the CPUs that
-// it may use.
+// spread divides a workload's work on a node among the node's domains, by the CPUs that it
+// may use.
 func (w *amounts) spread(wl *pool) {
 	for _, p := range w.places {
 		sum := 0.0
@@ -143,7 +144,7 @@ func (w *amounts) spread(wl *pool) {
 	}
 }
 
-// takeMovers takes the mover's CPU time from the nodes.
+// takeMovers subtracts the mover's CPU time from the nodes.
 func (w *amounts) takeMovers(dt float64) {
 	for n, p := range w.places {
 		taken := w.Mover.Take(n, dt)
@@ -168,7 +169,7 @@ func (w *amounts) served(m *Move, res *memsys.Result, dt float64) (pages, cpu, e
 		cpu += r.Ops * dt * r.Cycles
 	}
 	cpu /= w.Config.System.Hz
-	if pages > m.Pages*(1-1e-9) { // but for rounding
+	if pages > m.Pages*(1-1e-9) { // except for rounding
 		pages = m.Pages
 	}
 	return pages, cpu, cpu / pages

@@ -8,8 +8,8 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// hold limits threads that wait at barriers to what their slowest can do, and says
-// whether there are any. The pace is
+// hold limits threads that wait at barriers to the pace of their slowest thread, and
+// reports whether there are any. The pace is
 //
 //	min over places (operations a second and thread) / Spec.Straggle
 func (w *amounts) hold(res *memsys.Result) (any bool) {
@@ -31,7 +31,7 @@ func (w *amounts) hold(res *memsys.Result) (any bool) {
 	return any
 }
 
-// paceOf is the operations a second of a thread, where they are the fewest.
+// paceOf is the operations per second of a thread, where that is lowest.
 func paceOf(loads []memsys.Load, results []memsys.LoadResult) float64 {
 	pace := math.Inf(1)
 	for k := range loads {
@@ -45,7 +45,7 @@ func paceOf(loads []memsys.Load, results []memsys.LoadResult) float64 {
 	return pace
 }
 
-// spins is the CPU time that was given and not worked, of threads that spin.
+// spins is the CPU time that spinning threads were given and did no work in.
 func (w *amounts) spins(wl *pool, l *memsys.Load, worked, dt float64) float64 {
 	if !wl.Spec.Work.Spin {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/set"
 )
 
-// rowing are two threads in two boats: one on each node of shape two, all memory on
-// node 0.
+// rowing is two threads that wait for each other: one on each node of shape two, with all
+// memory on node 0.
 func rowing(barrier int, spin bool) Spec {
 	s := chasing("a", 2)
 	s.Start = StartSpec{CPUs: set.FromCPUs(0, 2), Pinned: true, Touch: set.FromNodes(0)}
@@ -29,8 +29,8 @@ func minute(t *testing.T, specs ...Spec) (Truth, float64) {
 	return w.Truth()[0], w.Config.System.Hz
 }
 
-// A thread of 220 cycles an operation waits for one of 377: both do as many as that one.
-// Spinning, both are always busy; else the first sleeps for 157 of 377 cycles.
+// A thread of 220 cycles per operation waits for one of 377: both do as many as the slower
+// one. With spinning, both are always busy; else the first sleeps for 157 of 377 cycles.
 func TestBarrierByHand(t *testing.T) {
 	const never = 1 << 30 // operations between barriers: chance does not matter
 	free, hz := minute(t, rowing(0, false))
@@ -43,14 +43,15 @@ func TestBarrierByHand(t *testing.T) {
 	near(t, "spinning: the same pace", spun.Ops, blocked.Ops, 1e-6)
 	near(t, "CPU time, spinning", spun.CPUSeconds, 120, 1e-6)
 	near(t, "cycles are CPU time", spun.Cycles, spun.CPUSeconds*hz, 1e-9)
-	// Why instructions per cycle are no index (Rao): they rise by waiting.
+	// This is why instructions per cycle are no index (Rao): waiting raises them.
 	ipc := func(x Truth) float64 { return x.Instructions / x.Cycles }
 	near(t, "IPC, working", ipc(blocked), 4*2/(220.0+377), 0.03)
 	near(t, "IPC, spinning", ipc(spun), (4*2+157)/(2*377.0), 0.03)
 }
 
-// The slowest of four threads with exponential work takes √(2 ln 4) deviations longer
-// than the mean one, where they meet after each operation; of N, 1/√N of that.
+// If four threads with exponential work meet after each operation, the slowest takes √(2 ln
+// 4) deviations longer than the mean. If they meet after N operations, it takes 1/√N of
+// that.
 func TestStragglersByHand(t *testing.T) {
 	ops := func(barrier int, spread float64) float64 {
 		s := Spec{Name: "a", Threads: 4, Work: WorkSpec{Cycles: 1e6, Instructions: 1e6, Barrier: barrier}}
@@ -75,7 +76,7 @@ func TestBarrierWithNeighbour(t *testing.T) {
 	n.Start = StartSpec{CPUs: set.FromCPUs(0, 1), Pinned: true}
 	alone, _ := minute(t, s)
 	both, _ := minute(t, s, n)
-	// Half of its weight is there, beside all of b's: a third of two CPUs.
+	// Half of its weight is there, beside all of b's: it gets a third of two CPUs.
 	near(t, "operations beside three threads on two CPUs", both.Ops, alone.Ops*2/3, 0.01)
 	near(t, "CPU time", both.CPUSeconds, 80, 0.01)
 }

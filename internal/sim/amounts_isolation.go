@@ -12,14 +12,15 @@ import (
 	"homenode/internal/window"
 )
 
-// What a host with resctrl and PSI has beyond others (Config.Resctrl):
+// What a host with resctrl and PSI adds (Config.Resctrl):
 //
-//  1. A workload is given a class at once, and keeps it until another is set: of the LLC
-//     of each domain it holds its share at most, and of what each node serves its CPUs
-//     there ask for theirs (memsys, isolated.go). Groups and their number are no limit.
-//  2. Windows tell of each what it holds of the LLCs, its reads and what it wrote back,
-//     and which share of the time it wanted more CPU than it was given. Shares of CPU
-//     time are all that this world knows: where it lacks any, one of its threads waits.
+//  1. A workload gets a class at once, and keeps it until another is set. Of the LLC of
+//     each domain it holds at most its share, and of what each node serves, its CPUs request
+//     at most theirs there (memsys, isolated.go). The number of groups is not limited.
+//  2. Windows report for each workload what it holds of the LLCs, its reads and
+//     write-backs, and the share of time in which it wanted more CPU than it got. This
+//     world knows only shares of CPU time: where the workload lacks any, one of its threads
+//     counts as waiting.
 
 // setClass is number 1.
 func (w *amounts) setClass(wl *pool, s action.Step) action.Outcome {
@@ -38,10 +39,11 @@ func (w *amounts) setClass(wl *pool, s action.Step) action.Outcome {
 	return action.Outcome{Step: s, Status: action.Done}
 }
 
-// wantsMore is from which share of the CPU time it wants on a workload lacks none.
+// wantsMore: a workload that gets this share of the CPU time it wants on a node does not
+// lack any.
 const wantsMore = 0.01
 
-// accountShared puts down number 2 of a step, of workload i of those that are there.
+// accountShared records number 2 for a step, for workload i of those present.
 func (w *amounts) accountShared(i int, wl *pool, dt float64, loads []memsys.Load, results []memsys.LoadResult) {
 	wl.llc = 0
 	for k := range results {
@@ -59,7 +61,7 @@ func (w *amounts) accountShared(i int, wl *pool, dt float64, loads []memsys.Load
 	}
 }
 
-// tellShared tells it.
+// tellShared puts it into the window.
 func (wl *pool) tellShared(x *window.Workload, r Reading) {
 	x.LLC = unit.Modelled(unit.Bytes(math.Floor(wl.llc)), Simulator)
 	x.Traffic, x.LocalTraffic = r.bytes(&wl.traffic), r.bytes(&wl.near)
@@ -75,7 +77,7 @@ func (wl *pool) tellShared(x *window.Workload, r Reading) {
 	}
 }
 
-// bytes is Count of bytes.
+// bytes is Count for bytes.
 func (r Reading) bytes(sum *float64) unit.Value[unit.Bytes] {
 	n := r.Count(sum)
 	return unit.Value[unit.Bytes]{V: unit.OptOf(unit.Bytes(n.Or(0)), n.Known()), How: n.How, From: n.From}

@@ -18,8 +18,8 @@ import (
 	"homenode/internal/window"
 )
 
-// isolated is a world with resctrl, the policy with its default figures, and what it asked
-// for, as text.
+// isolated is a world with resctrl, the policy with its default figures, and its actions,
+// as text.
 type isolated struct {
 	t        *testing.T
 	world    *World
@@ -39,8 +39,8 @@ func newIsolated(t *testing.T, specs ...Spec) *isolated {
 	return &isolated{t: t, world: world(t, c), m: m}
 }
 
-// tick is a number of windows; it returns the last one's view of a workload: its cycles an
-// operation by the truth, and the window's workload.
+// tick plays n windows. It returns the last window's view of a workload, and its true
+// cycles per operation.
 func (l *isolated) tick(n int, id string) (cycles float64, wl window.Workload) {
 	l.t.Helper()
 	for range n {
@@ -72,8 +72,9 @@ func (l *isolated) tick(n int, id string) (cycles float64, wl window.Workload) {
 	return poolsOf(l.world).of(v).cycles[1], wl
 }
 
-// sensitive reads at random what fits an LLC, and now and then what does not. Its memory is on node 1, its threads are
-// not: it is bound there. Five threads: at four its load is on the edge of two (mao, loadOf).
+// sensitive reads at random from data that fit an LLC, and sometimes from data that do not.
+// Its memory is on node 1 and its threads are elsewhere, so it is bound there. It has five
+// threads: at four its load is on the border of two ranges (mao, loadOf).
 func sensitive() Spec {
 	return Spec{
 		Name: "victim", Threads: 5, Approved: true, Memory: MemorySpec{Shared: 1040 * unit.MiB},
@@ -84,7 +85,7 @@ func sensitive() Spec {
 	}
 }
 
-// beside is a neighbour that goes through so much memory on node 1, from the time at which
+// beside is a neighbour that streams through memory of this size on node 1. It starts when
 // the victim has a past.
 func beside(m machine.Machine, size unit.Bytes, accesses float64, threads int) Spec {
 	return Spec{
@@ -94,8 +95,8 @@ func beside(m machine.Machine, size unit.Bytes, accesses float64, threads int) S
 	}
 }
 
-// A streaming neighbour takes the cache of a bound workload; MAO isolates it, and the
-// victim has most of what it lost back. When the neighbour goes, so does its class.
+// A streaming neighbour takes the cache of a bound workload. MAO isolates it, and the
+// victim wins back most of its loss. When the neighbour goes, so does its class.
 func TestIsolationHelps(t *testing.T) {
 	m, _ := memsys.DualSkylake()
 	l := newIsolated(t, sensitive(), beside(m, 8*unit.GiB, 200, 8))
@@ -117,8 +118,8 @@ func TestIsolationHelps(t *testing.T) {
 	}
 }
 
-// The victim does worse by itself: isolating who is beside it does not help, is given
-// back, and the host says that it cannot help.
+// The victim gets worse on its own. Isolating its neighbour does not help and is undone,
+// and the host reports that it cannot help.
 func TestIsolationDoesNotHelp(t *testing.T) {
 	m, _ := memsys.DualSkylake()
 	s := sensitive()
@@ -137,7 +138,7 @@ func TestIsolationDoesNotHelp(t *testing.T) {
 	}
 }
 
-// A host without resctrl refuses, and tells nothing that it cannot know.
+// A host without resctrl refuses, and reports nothing that it cannot know.
 func TestNoResctrl(t *testing.T) {
 	m, sys := memsys.DualSkylake()
 	w := world(t, Config{Machine: m, System: sys, Specs: []Spec{sensitive()}})

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// mostRounds of giving out CPU and of finding cycles in a step. A second one is
-	// taken only where what a workload should have asked for is known too late.
+	// mostRounds bounds the rounds of giving out CPU and of finding cycles in a step. A
+	// second round is taken only where the true request of a workload is known too late.
 	mostRounds = 3
-	// shortage is the share of the operations asked for that may be missing for want of
-	// CPU time before CPU is given out anew. What is missing then waits for the next step.
+	// shortage is the share of the requested operations that may be missing for lack of CPU
+	// time before CPU is given out anew. What is missing then waits for the next step.
 	shortage = 1e-4
-	// farShare is by how much the share of private accesses may be off.
+	// farShare is the largest tolerated error of the share of private accesses.
 	farShare = 0.02
-	// few threads on a node, or CPUs, are none.
+	// few: fewer threads on a node, or CPUs, than this count as none.
 	few = 1e-6
 )
 
-// Step is one step of time; the numbers are doc.go's.
+// Step is one step of time; the numbers are those of doc.go.
 func (w *amounts) Step(step time.Duration) {
 	dt := step.Seconds()
 	for _, wl := range w.pools {
@@ -35,14 +35,15 @@ func (w *amounts) Step(step time.Duration) {
 	w.settle(dt)
 }
 
-// settle finds where CPU time given, cycles per operation and operations agree.
+// settle finds the state where CPU time, cycles per operation and operations agree.
 //
-//  1. Wants come from the last known cycles; Linux gives CPU by them (doc.go, 2).
-//  2. What is idle then is there for workloads that turn out to need more: the scheduler
-//     lets no thread wait beside an idle CPU.
-//  3. The memory system says what operations cost then (3).
-//  4. If a workload lacks CPU time and should have asked for more: again, without time
-//     passing. Threads at barriers load the memory system at the pace of the slowest.
+//  1. Wants are computed from the last known cycles; Linux gives CPU by them (doc.go, 2).
+//  2. CPU that is idle then is available to workloads that turn out to need more: the
+//     scheduler lets no thread wait beside an idle CPU.
+//  3. The memory system computes the cost of operations (3).
+//  4. If a workload lacks CPU time and should have requested more, this is repeated,
+//     without time passing. Threads at barriers load the memory system at the pace of the
+//     slowest.
 func (w *amounts) settle(dt float64) {
 	w.takeMovers(dt)
 	for round, run := 1, dt; ; round, run = round+1, 0 {
@@ -64,7 +65,7 @@ func (w *amounts) settle(dt float64) {
 	w.giveMovers()
 }
 
-// want is how many CPUs' worth of time each could use.
+// want is the CPU time, in CPUs, that each workload could use.
 func (w *amounts) want(dt float64) {
 	w.wants = w.wants[:0]
 	for _, wl := range w.pools {
@@ -73,8 +74,8 @@ func (w *amounts) want(dt float64) {
 	}
 }
 
-// need is how many CPUs' worth of time a workload seems to need, and how many it can
-// use at most.
+// need is the CPU time, in CPUs, that a workload seems to need, and the most that it can
+// use.
 func (w *amounts) need(wl *pool, dt float64) (need, most float64) {
 	if most = wl.Group.Threads; wl.Group.Quota > 0 {
 		most = min(most, wl.Group.Quota)
@@ -88,8 +89,8 @@ func (w *amounts) need(wl *pool, dt float64) (need, most float64) {
 	return w.opsAsked(wl, dt) * seconds, most
 }
 
-// mean is the cycles of an operation over all CPUs that it was given last, or else
-// where its threads are.
+// mean is the cycles of an operation over all CPUs that it was given last, or else where
+// its threads are.
 func (w *amounts) mean(wl *pool) float64 {
 	cpus, ops := 0.0, 0.0
 	for pass := range 2 {
@@ -109,8 +110,8 @@ func (w *amounts) mean(wl *pool) float64 {
 	return wl.cycles[0]
 }
 
-// load is what runs where, for the memory system: one Load a workload and domain, in
-// the order of live, then those of the movers.
+// load lists what runs where, for the memory system: one Load for each workload and domain,
+// in the order of live, then those of the movers.
 func (w *amounts) load(dt float64) {
 	w.Loads, w.shares = w.Loads[:0], w.shares[:0]
 	for i, wl := range w.pools {
@@ -160,9 +161,9 @@ func (w *amounts) loadOf(i int, wl *pool, dt float64) {
 	}
 }
 
-// spare is how much more CPU time than it was given a workload could have on a node, as
-// a part of it: its part of what is idle, by what all were given, within what its
-// threads there, its cpuset and its quota allow.
+// spare is how much more CPU time a workload could have on a node, as a share of what it
+// got. It is its part of the idle time, by what all workloads got, within what its threads
+// there, its cpuset and its quota allow.
 func (w *amounts) spare(wl *pool, n int, most, all float64) float64 {
 	g := &wl.Group
 	used, given := g.Used[n], w.Host.Nodes[n].CPUs-w.idle[n]
@@ -172,7 +173,7 @@ func (w *amounts) spare(wl *pool, n int, most, all float64) float64 {
 	return max(0, min(w.idle[n]/given, g.CPUs[n]/used-1, g.On[n]/used-1, most/all-1))
 }
 
-// opsAsked is a second, all its threads together.
+// opsAsked is the operations per second requested from all its threads together.
 func (w *amounts) opsAsked(wl *pool, dt float64) float64 {
 	if !wl.Demand.Closed {
 		return wl.rate*(1-wl.refused) + wl.queue/dt
@@ -185,8 +186,8 @@ func (w *amounts) opsAsked(wl *pool, dt float64) float64 {
 	return threads / (w.mean(wl)/w.Config.System.Hz + think)
 }
 
-// home is where accesses of its threads on a node go, so many of them to private
-// memory: shares that sum to 1.
+// home is the distribution over nodes of the accesses of its threads on a node, with the
+// given share to private memory. The shares sum to 1.
 func (w *amounts) home(wl *pool, node int, private float64) []float64 {
 	at := len(w.shares)
 	for range w.places {
@@ -195,7 +196,7 @@ func (w *amounts) home(wl *pool, node int, private float64) []float64 {
 	home := w.shares[at:len(w.shares):len(w.shares)]
 	wl.Group.Homes(home, node, private)
 	all := sum(home)
-	if all < 1e-12 { // it holds nothing: what it accesses is next to it
+	if all < 1e-12 { // it holds nothing: its accesses are local
 		home[w.Host.Zonelist[node][0]] = 1
 		return home
 	}
@@ -205,8 +206,9 @@ func (w *amounts) home(wl *pool, node int, private float64) []float64 {
 	return home
 }
 
-// learn keeps the cycles, and says whether the wants came from cycles that are far from
-// these: too low, and the workload lacks CPU time, or too high, and others may lack it.
+// learn stores the cycles, and reports whether the wants came from cycles that are far from
+// these. If those were too low, the workload lacks CPU time; if too high, others may lack
+// it.
 func (w *amounts) learn(dt float64, res *memsys.Result) (far bool) {
 	k := 0
 	for i, wl := range w.pools {
@@ -234,7 +236,7 @@ func (w *amounts) learn(dt float64, res *memsys.Result) (far bool) {
 	return far
 }
 
-// account puts down what became of the step (doc.go, 4).
+// account records the results of the step (doc.go, 4).
 func (w *amounts) account(dt float64, res *memsys.Result) {
 	k := 0
 	for i, wl := range w.pools {
@@ -249,7 +251,7 @@ func (w *amounts) account(dt float64, res *memsys.Result) {
 	}
 }
 
-// idleNow is what is left of each node's CPUs, and how many share it.
+// idleNow computes what is left of each node's CPUs, and how many share it.
 func (w *amounts) idleNow() {
 	for n := range w.idle {
 		w.idle[n], w.sharers[n] = w.Host.Nodes[n].CPUs, 0
@@ -304,8 +306,8 @@ func (w *amounts) accountOf(wl *pool, dt float64, loads []memsys.Load, results [
 	}
 }
 
-// servers is how many CPUs' worth it could have at once: its threads at most, its
-// quota, and on each node what it has and what is idle, or its fair share of all.
+// servers is the number of CPUs that it could have at once: at most its threads and its
+// quota; on each node, its CPUs plus the idle ones, or its fair share of all.
 func (w *amounts) servers(wl *pool) float64 {
 	g, could := &wl.Group, 0.0
 	for n, cpus := range g.CPUs {
@@ -318,12 +320,12 @@ func (w *amounts) servers(wl *pool) float64 {
 	return max(few, min(could, g.Threads))
 }
 
-// divide says how many operations each load did in the step.
+// divide computes how many operations each load did in the step.
 //
-//  1. What the memory system says, but no more than were asked for; threads that think, no
-//     more than their cycles now let them.
-//  2. If something is missing, threads do it that have CPU time left elsewhere: one
-//     queue is for all.
+//  1. What the memory system says, but no more than were requested. Threads that think do
+//     no more than their present cycles allow.
+//  2. If some are missing, threads that have CPU time left elsewhere do them: all share
+//     one queue.
 func (w *amounts) divide(wl *pool, dt float64, loads []memsys.Load, results []memsys.LoadResult) []float64 {
 	done, all := w.done[:0], 0.0
 	for k := range results {
@@ -359,13 +361,13 @@ func (w *amounts) divide(wl *pool, dt float64, loads []memsys.Load, results []me
 	return done
 }
 
-// roomOf is how many operations more there was CPU time for.
+// roomOf is how many more operations there was CPU time for.
 func (w *amounts) roomOf(l *memsys.Load, r *memsys.LoadResult, done, dt float64) float64 {
 	return max(0, l.CPUs*w.Config.System.Hz/r.Cycles*dt-done)
 }
 
-// balance is NUMA balancing's step: the CPU time that it took of a workload in the
-// last step's use of CPU makes its operations dearer in this one.
+// balance is NUMA balancing's step. The CPU time that it took from a workload, relative to
+// its CPU use in the last step, makes the operations of this step more expensive.
 func (w *amounts) balance(dt float64) {
 	if !w.Config.Linux.NUMABalancing {
 		return
@@ -379,6 +381,6 @@ func (w *amounts) balance(dt float64) {
 	}
 }
 
-// mostSlow bounds what balancing can take of the time: scanning pauses for those that
-// it slows down more (task_numa_work: "3% of walltime" is what it aims at).
+// mostSlow bounds the share of time that balancing can take: scanning pauses for workloads
+// that it slows down more (task_numa_work aims at "3% of walltime").
 const mostSlow = 1

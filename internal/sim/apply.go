@@ -10,9 +10,8 @@ import (
 	"homenode/internal/control"
 )
 
-// Apply takes steps as an owner does; what became of them is in the next window. A
-// move takes time: it goes on while the world runs, at its rate, and takes CPU and
-// bandwidth.
+// Apply takes steps as an owner does; their outcomes are in the next window. A move takes
+// time: it continues while the world runs, at its rate, and takes CPU and bandwidth.
 func (w *World) Apply(steps []action.Step) {
 	take := func(_ context.Context, s action.Step) action.Outcome { return w.take(s) }
 	control.InOrder{Take: take}.Apply(context.Background(), steps, func(o action.Outcome) {
@@ -20,7 +19,7 @@ func (w *World) Apply(steps []action.Step) {
 	})
 }
 
-// take takes one step; without a status, the outcome comes with the next window.
+// take carries out one step. Without a status, the outcome comes with the next window.
 func (w *World) take(s action.Step) action.Outcome {
 	wl, ok := w.find(s.Workload)
 	if !ok {
@@ -45,8 +44,8 @@ func (w *World) take(s action.Step) action.Outcome {
 	return wl.restore(s, cpus, mems)
 }
 
-// setMems moves pages inside the write, as fast as an idle machine can; meanwhile the
-// workload stands still.
+// setMems moves pages inside the write, as fast as an idle machine can. The workload stands
+// still meanwhile.
 func (w *World) setMems(wl *Workload) {
 	w.population.Open(wl)
 	seconds := w.Mover.SetMems(&wl.Group, wl.Mems)

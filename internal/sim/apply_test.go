@@ -84,8 +84,8 @@ func TestBusyKernel(t *testing.T) {
 	}
 }
 
-// 16 MiB a second: after two seconds 32 MiB have moved, the rest is in progress; a
-// budget ends it, too; without a rate it is done as fast as one CPU copies.
+// At 16 MiB per second, 32 MiB have moved after two seconds, and the rest is in progress. A
+// budget ends the move, too. Without a rate it is as fast as one CPU copies.
 func TestMoving(t *testing.T) {
 	s := remote("a")
 	s.Start.CPUs = set.FromCPUs(0, 1)
@@ -123,12 +123,12 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// A node that is full takes what it has room for; the rest has failed, and the mover is
-// done (kernel/migrate: pages without room give their budget back, and all are tried).
+// A full node takes what it has room for. The rest fails, and the mover is done
+// (kernel/migrate: pages without room give their budget back, and all are tried).
 func TestMovingToAFullNode(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		have unit.Bytes // of the one that fills node 0
+		have unit.Bytes // memory of the workload that fills node 0
 		some bool       // something moves
 	}{{"no room", 751 * unit.MiB, false}, {"some room", 720 * unit.MiB, true}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestMovingToAFullNode(t *testing.T) {
 	}
 }
 
-// streaming reads its own node's or, on DualSkylake, the other's memory from end to end.
+// streaming reads its own node's memory or, on DualSkylake, the other's, from end to end.
 func streaming(name string, cpus set.CPUSet, touch int) Spec {
 	s := chasing(name, cpus.Len())
 	s.Memory.Private = unit.Bytes(cpus.Len()) * 64 * unit.MiB
@@ -160,9 +160,9 @@ func streaming(name string, cpus set.CPUSet, touch int) Spec {
 	return s
 }
 
-// On an idle machine moving costs MAO's 0.64 s/GB. Who saturates the link that pages go
-// over makes it slower, by what the memory system serves; and the traffic is that of the
-// pages that are moved.
+// On an idle machine moving costs MAO's 0.64 s/GB. A workload that saturates the link that
+// pages cross slows the move, by what the memory system serves. The traffic is that of the
+// moved pages.
 func TestMovesAreServed(t *testing.T) {
 	m, y := memsys.DualSkylake()
 	move := func(busy bool) (pages, served float64) {
@@ -201,8 +201,8 @@ func TestMovesAreServed(t *testing.T) {
 	near(t, "traffic beside streams", served, beside, 1e-3)
 }
 
-// A mover is one thread, whatever its targets are; to a node without CPUs it makes
-// traffic, too.
+// A mover is one thread, whatever its targets are. It makes traffic on the way to a node
+// without CPUs, too.
 func TestOneMover(t *testing.T) {
 	for _, c := range []struct {
 		shape    string
@@ -228,7 +228,7 @@ func TestOneMover(t *testing.T) {
 	}
 }
 
-// The longer calls may be, the longer threads stand still: in all about one call.
+// The longer calls may be, the longer threads stand still: about one call in total.
 func TestMaxStall(t *testing.T) {
 	run := func(most time.Duration) Truth {
 		s := remote("a")
@@ -241,15 +241,15 @@ func TestMaxStall(t *testing.T) {
 	short, long := run(time.Millisecond), run(400*time.Millisecond)
 	near(t, "stopped by calls of 1 ms", short.Stalled, 0.001, 0.1)
 	near(t, "stopped by calls of 400 ms", long.Stalled, 0.4, 0.1)
-	// Its pages take some eight such calls, each of which stops it for its part in it:
-	// 4 % of the requests come in a stop of 50 ms.
+	// Its pages take some eight such calls, and each stops it for its part: 4 % of the
+	// requests come in a stop of 50 ms.
 	if long.P99 < short.P99+0.03 || long.P99 > 0.1 || long.Latency <= short.Latency {
 		t.Errorf("P99 %v and %v, latency %v and %v", short.P99, long.P99, short.Latency, long.Latency)
 	}
 }
 
-// Writing mems moves 4 MiB inside the write: it stands still for as long as that is
-// copied, and requests are late for that.
+// Writing mems moves 4 MiB inside the write. The workload stands still for the time of the
+// copy, and requests are late by that.
 func TestSetMemsStall(t *testing.T) {
 	late := func(set1 bool) Truth {
 		s := remote("a")
@@ -274,9 +274,9 @@ func TestSetMemsStall(t *testing.T) {
 	}
 }
 
-// A cpuset that another process set stays its own until another value is written; writing
-// what is there already is no change (journal.change). What its parent has is a value,
-// too. Restore puts theirs back.
+// A cpuset that another process set stays that process's until another value is written.
+// Writing a value that is already there is no change (journal.change); the parent's value
+// counts, too. Restore puts the other process's value back.
 func TestWhoseCpuset(t *testing.T) {
 	a, b := serving("a", 2, 100), serving("b", 1, 100)
 	b.Start.CPUs = set.FromCPUs(0, 1)
@@ -304,7 +304,7 @@ func TestWhoseCpuset(t *testing.T) {
 	}
 }
 
-// The whole way: MAO sees remote accesses, binds; actuate sets CPUs, moves pages, sets
+// The whole way: MAO sees remote accesses and binds; actuate sets CPUs, moves pages, sets
 // mems; after the unbind everything is as before.
 func TestBindingAllTheWay(t *testing.T) {
 	s := remote("a")
@@ -350,8 +350,8 @@ func TestBindingAllTheWay(t *testing.T) {
 	}
 }
 
-// Any policy, any specs, a kernel that is busy at times: after the last unbind every
-// cpuset is what it was.
+// With any policy, any specs and a kernel that is sometimes busy: after the last unbind
+// every cpuset is what it was.
 func TestLoopLeavesNothing(t *testing.T) {
 	bound := 0
 	for seed := range uint64(40) {
@@ -391,7 +391,7 @@ func TestLoopLeavesNothing(t *testing.T) {
 	}
 }
 
-// loop is the agent's.
+// loop is the agent's control loop.
 type loop struct {
 	world    *World
 	machine  machine.Machine

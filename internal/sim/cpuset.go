@@ -12,20 +12,20 @@ import (
 	"homenode/internal/window"
 )
 
-// The files of a cgroup, as the kernel calls them.
+// The files of a cgroup, by the kernel's names.
 const (
 	cpusFile = "cpuset.cpus"
 	memsFile = "cpuset.mems"
 )
 
-// Cpuset is that of a workload's cgroup: what it may use, and what set it.
+// Cpuset is the cpuset of a workload's cgroup: what it may use, and what set that.
 type Cpuset struct {
 	ID, Owner string
 	CPUs      set.CPUSet  // that it may use now: cpuset.cpus.effective
 	Mems      set.NodeSet // likewise
 	Bound     bool        // it is narrower than the machine
 
-	// What the cgroup above has: all there is (on v2 only nodes with memory are in
+	// What the cgroup above it has: all of the machine (on v2 only nodes with memory are in
 	// cpuset.mems.effective).
 	parentCPUs set.CPUSet
 	parentMems set.NodeSet
@@ -35,13 +35,13 @@ type Cpuset struct {
 	ownMems            set.NodeSet // likewise
 	oursCPUs, oursMems bool
 
-	whyCPUs, whyMems, whyBoth string // why it is pinned; "": it is not
+	whyCPUs, whyMems, whyBoth string // why it is pinned; "": it is not pinned
 
 	busy   float64 // share of writes that are refused with EBUSY
 	random detmath.Random
 }
 
-// newCpuset is that of a workload that arrives. Its memory policy is the start's.
+// newCpuset is the cpuset of an arriving workload. Its memory policy is that of its start.
 func newCpuset(c Config, s *Spec, id, owner string, policy linux.Policy) Cpuset {
 	own := s.Start.CPUs
 	k := Cpuset{
@@ -75,8 +75,8 @@ func (k *Cpuset) pinned(s *Spec, policy linux.Policy) {
 	k.whyBoth = k.whyCPUs + "; " + k.whyMems
 }
 
-// tell says what set it, as the kernel's reader does: the journal knows what is ours,
-// and what is narrower than the parent's otherwise was set by another process.
+// tell says what set it, as the kernel's reader does. The journal knows what homenode set;
+// anything else narrower than the parent was set by another process.
 func (k *Cpuset) tell(b *window.Binding) {
 	b.CPUs, b.Mems, b.OursCPUs, b.OursMems = k.CPUs, k.Mems, k.oursCPUs, k.oursMems
 	b.PinnedCPUs = !k.oursCPUs && k.CPUs != k.parentCPUs
@@ -91,7 +91,7 @@ func (k *Cpuset) tell(b *window.Binding) {
 	}
 }
 
-// Foreign says why no other program than its owner touches it; "": it has no owner.
+// Foreign says why only its owner may change it; "": it has no owner.
 func (k *Cpuset) Foreign() string {
 	if k.Owner == noOwner {
 		return ""
@@ -99,11 +99,11 @@ func (k *Cpuset) Foreign() string {
 	return fmt.Sprintf("act on %s: refused: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", k.ID, k.Owner)
 }
 
-// refusal says why the cgroup owner would not take a step, in its words
-// (owner/cgroup: mayAct, Plan, fits); "" if it would. Limits are what the parent has:
-// a cpuset that another process set is not one: it is shown as pinned, for policies to
-// respect. One refusal is the simulator's own, and says so: the kernel would fail page
-// by page (EACCES) where a move goes to nodes that cpuset.mems has not.
+// refusal says why the cgroup owner would refuse a step, in its words (owner/cgroup:
+// mayAct, Plan, fits); "" if it would not. The limits are the parent's sets. A cpuset that
+// another process set is no limit: it is shown as pinned, and policies must respect that.
+// One refusal is the simulator's own, and says so: for a move to nodes outside cpuset.mems,
+// the kernel would fail page by page (EACCES).
 func (k *Cpuset) refusal(s action.Step) string {
 	if why := k.Foreign(); why != "" && s.Kind != action.Restore {
 		return why
@@ -142,8 +142,9 @@ func ebusy(s action.Step, setting string, value any) action.Outcome {
 	return action.Outcome{Step: s, Status: action.Refused, Detail: detail}
 }
 
-// setCPUs is what the journal does with a setting (journal.change): a value that is
-// there already is not written, and stays whose it was. changed is called where CPUs have.
+// setCPUs does what the journal does with a setting (journal.change): a value that is
+// already there is not written, and still belongs to whatever set it. changed is called
+// when CPUs have changed.
 func (k *Cpuset) setCPUs(s action.Step, changed func()) action.Outcome {
 	if k.ownCPUs != s.CPUs {
 		if k.busyNow() {
@@ -163,7 +164,7 @@ func (k *Cpuset) writeCPUs(cpus set.CPUSet, changed func()) {
 	}
 }
 
-// setMems is likewise.
+// setMems does the same for mems.
 func (k *Cpuset) setMems(s action.Step, changed func()) action.Outcome {
 	if k.ownMems != s.Nodes {
 		if k.busyNow() {
@@ -183,7 +184,7 @@ func (k *Cpuset) writeMems(nodes set.NodeSet, changed func()) {
 	}
 }
 
-// restore puts back what was there before the first step: moved pages stay.
+// restore puts back what was there before the first step. Moved pages stay.
 func (k *Cpuset) restore(s action.Step, changedCPUs, changedMems func()) action.Outcome {
 	was := k.parentCPUs
 	if !k.startCPUs.IsEmpty() {
@@ -196,7 +197,7 @@ func (k *Cpuset) restore(s action.Step, changedCPUs, changedMems func()) action.
 	return action.Outcome{Step: s, Status: action.Done}
 }
 
-// startPolicy is where a workload's new pages come from.
+// startPolicy is the memory policy for a workload's new pages.
 func startPolicy(c Config, s *Spec) linux.Policy {
 	in := func(nodes set.NodeSet) []bool { return c.indexes(nodes) }
 	switch {
@@ -210,7 +211,7 @@ func startPolicy(c Config, s *Spec) linux.Policy {
 	return linux.Policy{Mode: linux.Local}
 }
 
-// indexes is which of the machine's nodes are in a set.
+// indexes marks which of the machine's nodes are in a set.
 func (c *Config) indexes(nodes set.NodeSet) []bool {
 	in := make([]bool, len(c.Machine.Nodes))
 	for i := range in {

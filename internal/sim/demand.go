@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// knotEvery is how far knots of the demand are apart, from the world's start: between
-	// them the logarithm of the noise and the day's curve are straight lines.
+	// knotEvery is the distance between knots of the demand, from the world's start.
+	// Between knots, the logarithm of the noise and the day's curve are straight lines.
 	knotEvery = time.Minute
-	// noiseKnots is how many knots it takes to forget 63 % of a deviation: a choice,
-	// loads wander over minutes.
+	// noiseKnots is the number of knots after which 63 % of a deviation is forgotten. It is
+	// a choice: loads drift over minutes.
 	noiseKnots = 5
 )
 
@@ -22,45 +22,45 @@ const (
 type asking struct {
 	Spec    *Spec
 	Demand  Demand  // of this step
-	rate    float64 // requests a second that come in this step
+	rate    float64 // requests per second that arrive in this step
 	noise   noise
-	station station // that serves them in this step
+	station station // serves them in this step
 	queue   float64 // requests that wait for CPU time
-	waits   float64 // that wait, in expectation, those by chance too
-	late    float64 // seconds since none of them was a backlog
+	waits   float64 // expected number that wait, including those that wait by chance
+	late    float64 // seconds since there was last no backlog
 	refused float64 // share of the requests that find the queue full
-	stall   float64 // seconds it has yet to stand still
-	calls   float64 // seconds that one stop of these takes; 0: all at once
-	call    float64 // that of this step
+	stall   float64 // seconds that it must still stand still
+	calls   float64 // seconds of one such stop; 0: all at once
+	call    float64 // the same for this step
 	tail    tail    // of latencies, since the last Truth
 }
 
-// Demand is what is asked of a workload in one step.
+// Demand is what is requested of a workload in one step.
 type Demand struct {
 	Closed bool    // a closed loop
-	Asked  float64 // requests that come; in a closed loop none
-	Duty   float64 // in a closed loop: the share of its threads that are in it
+	Asked  float64 // arriving requests; none in a closed loop
+	Duty   float64 // in a closed loop: share of its threads that take part
 	Phase  int
 	Still  float64 // seconds that it stands still
 }
 
-// stop lets it stand still for so many seconds from the next step on, in stops of call.
+// stop makes it stand still for this many seconds from the next step on, in stops of call.
 func (a *asking) stop(seconds, call float64) {
 	a.stall += seconds
 	a.calls = max(a.calls, call)
 }
 
-// age is how long it has been there.
+// age is the time since its arrival.
 func (a *asking) age(now time.Duration) time.Duration { return now - a.Spec.Arrive }
 
 // clock is a world's hour of the day.
 type clock struct {
-	midnight time.Duration // the start's
-	hour     time.Duration // after a peak, of which cosines are those of it and a knot later
+	midnight time.Duration // before the start
+	hour     time.Duration // time after a peak; cosines holds the values at it and a knot later
 	cosines  [2]float64
 }
 
-// noise is a lognormal process of first order with mean 1.
+// noise is a first-order lognormal process with mean 1.
 type noise struct {
 	random  detmath.Random
 	sigma   float64
@@ -69,7 +69,7 @@ type noise struct {
 	started bool
 }
 
-// start gives the workload a stream of its own, from the knot before its arrival on: one
+// start gives the workload a stream of its own, from the knot before its arrival on. One
 // more workload changes nothing for others.
 func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Duration) {
 	if deviation <= 0 {
@@ -82,15 +82,15 @@ func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Dur
 	n.b = n.next(n.a)
 }
 
-// keep is the part of a deviation that is left at the next knot: e^(-1/noiseKnots).
+// keep is the part of a deviation that remains at the next knot: e^(-1/noiseKnots).
 var keep = detmath.Exp(-1.0 / noiseKnots)
 
 func (n *noise) next(x float64) float64 {
 	return keep*x + n.sigma*math.Sqrt(1-keep*keep)*n.random.Normal()
 }
 
-// line is the factor's logarithm at a knot, and what it gains by the next one; knots
-// may not go back.
+// line is the factor's logarithm at a knot, and its increase to the next knot. Knots must
+// not go back.
 func (n *noise) line(knot int64) (at, slope float64) {
 	if !n.started {
 		return 0, 0
@@ -101,11 +101,11 @@ func (n *noise) line(knot int64) (at, slope float64) {
 	return n.a - n.sigma*n.sigma/2, n.b - n.a
 }
 
-// Ask sets the demand of the step from now on.
+// Ask sets the demand of the coming step.
 func (w *World) Ask(wl *Workload, step time.Duration) { wl.ask(&w.clock, w.now, step) }
 
-// ask takes the integral of the demand's rate, so that it does not matter where a step
-// ends. The phase, and with it what an operation costs, is that of the step's middle.
+// ask takes the integral of the demand's rate, so it does not matter where a step ends. The
+// phase, and with it the cost of an operation, is that of the step's middle.
 func (a *asking) ask(c *clock, now, step time.Duration) {
 	d, dt := &a.Spec.Demand, step.Seconds()
 	a.Demand = Demand{Closed: d.Rate == 0, Phase: phaseAt(a.Spec.Phases, a.age(now+step/2))}
@@ -122,7 +122,7 @@ func (a *asking) ask(c *clock, now, step time.Duration) {
 	a.standStill(dt)
 }
 
-// piece is how far from a time on the demand is of one formula, and its phase's factor.
+// piece is the time until which one formula gives the demand, and its phase's factor.
 func (a *asking) piece(at, end time.Duration) (till time.Duration, factor float64) {
 	if factor = 1; len(a.Spec.Phases) > 0 {
 		phase, left := phaseOf(a.Spec.Phases, a.age(at))
@@ -134,8 +134,8 @@ func (a *asking) piece(at, end time.Duration) (till time.Duration, factor float6
 	return end, factor
 }
 
-// curved is the integral of curve × noise over a piece, seconds: that of e^(x + αf)
-// (c + γf) over a part h of the way f between two knots,
+// curved is the integral of curve × noise over a piece, in seconds: the integral of e^(x +
+// αf) (c + γf) over a part h of the way f between two knots,
 //
 //	h e^(x₁) (c₁ E₁(αh) + γh E₂(αh)),   E₁(u) = ∫ e^(us) ds,   E₂(u) = ∫ s e^(us) ds,   s = 0 … 1.
 func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
@@ -153,7 +153,7 @@ func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 }
 
 // expMoments are the integrals of e^(us) and of s e^(us) over s from 0 to 1. Near 0, where
-// the closed forms cancel, their series, to 1e-16.
+// the closed forms cancel, it uses their series, to 1e-16.
 func expMoments(u float64) (one, s float64) {
 	if math.Abs(u) > 1 {
 		e := detmath.Exp(u)
@@ -168,7 +168,7 @@ func expMoments(u float64) (one, s float64) {
 	return one, s
 }
 
-// standStill takes from what it has yet to stand still.
+// standStill reduces the time that it must still stand still.
 func (a *asking) standStill(dt float64) {
 	a.Demand.Still = min(a.stall, dt)
 	if a.call = a.calls; a.calls == 0 {
@@ -179,8 +179,8 @@ func (a *asking) standStill(dt float64) {
 	}
 }
 
-// curve is the load at a knot, as a share of the top, and what it gains by the next
-// one: a raised cosine of the hour of the day between Low and 1.
+// curve is the load at a knot, as a share of the top, and its change to the next knot: a
+// raised cosine of the hour of the day between Low and 1.
 func (c *clock) curve(d *DemandSpec, knot int64) (at, gain float64) {
 	if d.Low == 0 {
 		return 1, 0
@@ -196,15 +196,15 @@ func (c *clock) curve(d *DemandSpec, knot int64) (at, gain float64) {
 	return at, (1 - d.Low) * (c.cosines[1] - c.cosines[0]) / 2
 }
 
-// sinceMidnight is how long before a time its day began, in UTC.
+// sinceMidnight is the time since the start of its day, in UTC.
 func sinceMidnight(t time.Time) time.Duration {
 	t = t.UTC()
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute +
 		time.Duration(t.Second())*time.Second + time.Duration(t.Nanosecond())
 }
 
-// cosTurn is the cosine of x turns, 0 ≤ x ≤ 1: mirrored into the first quarter, there
-// its Taylor series, to 1e-15.
+// cosTurn is the cosine of x turns, 0 ≤ x ≤ 1: mirrored into the first quarter, then by its
+// Taylor series, to 1e-15.
 func cosTurn(x float64) float64 {
 	sign := 1.0
 	if x > 0.5 {
@@ -222,13 +222,13 @@ func cosTurn(x float64) float64 {
 	return sign * sum
 }
 
-// phaseAt is which phase it is, an age after the arrival.
+// phaseAt is the phase at an age.
 func phaseAt(phases []PhaseSpec, age time.Duration) int {
 	phase, _ := phaseOf(phases, age)
 	return phase
 }
 
-// phaseOf is which phase it is, and how much of it is left.
+// phaseOf is the phase at an age, and how much of it is left.
 func phaseOf(phases []PhaseSpec, age time.Duration) (phase int, left time.Duration) {
 	if len(phases) == 0 {
 		return 0, math.MaxInt64

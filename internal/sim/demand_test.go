@@ -27,7 +27,7 @@ func TestCurve(t *testing.T) {
 	near(t, "without a low", at+gain, 1, 0)
 }
 
-// Noise has a mean of 1 and the deviation that was asked for.
+// Noise has a mean of 1 and the configured deviation.
 func TestNoise(t *testing.T) {
 	var n noise
 	n.start(1, "/a", 0.3, 0)
@@ -59,8 +59,8 @@ func TestExpMoments(t *testing.T) {
 	}
 }
 
-// moody has all that a demand can: a curve, noise, phases that end within steps, and an
-// arrival within a minute.
+// moody has all that a demand can have: a curve, noise, phases that end within steps, and
+// an arrival within a minute.
 func moody() Spec {
 	s := serving("feed", 2, 200)
 	s.Start = StartSpec{CPUs: set.FromCPUs(0, 1), Bind: set.FromNodes(0)}
@@ -70,7 +70,7 @@ func moody() Spec {
 	return s
 }
 
-// What is asked is a function of time and seed: however the time is cut.
+// The demand is a function of time and seed, however the time is cut into steps.
 func TestDemandWhateverTheStep(t *testing.T) {
 	whole := world(t, testConfig(t, moody()))
 	whole.Config.Step = time.Hour
@@ -85,7 +85,7 @@ func TestDemandWhateverTheStep(t *testing.T) {
 		}
 		near(t, fmt.Sprintf("asked, cut by seed %d", seed), w.Truth()[0].Asked, want, 1e-9)
 	}
-	// By small pieces of the formula itself.
+	// The reference: small pieces of the formula itself.
 	sum, n := 0.0, noise{}
 	n.start(1, "/feed", 0.5, moody().Arrive)
 	for at := moody().Arrive + time.Millisecond/2; at < time.Hour; at += time.Millisecond {
@@ -98,7 +98,7 @@ func TestDemandWhateverTheStep(t *testing.T) {
 	near(t, "asked", want, sum, 1e-4)
 }
 
-// Others who come and go in the middle of steps change nothing of what is asked.
+// Others that come and go in the middle of steps do not change the demand.
 func TestOneMoreMidStep(t *testing.T) {
 	more := chasing("a", 2)
 	more.Start = StartSpec{CPUs: set.FromCPUs(2, 3), Bind: set.FromNodes(1)}

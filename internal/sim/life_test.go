@@ -24,8 +24,8 @@ func on(t *testing.T, w *World, id string) window.Workload {
 	return wl
 }
 
-// Where memory is at the start: bound, interleaved, touched elsewhere, interleaved by
-// the world; shared memory by one thread or by all.
+// Where memory is at the start: bound, interleaved, touched elsewhere, interleaved by the
+// world; shared memory touched by one thread or by all.
 func TestFirstTouch(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -38,7 +38,7 @@ func TestFirstTouch(t *testing.T) {
 		{"interleaved", func(s *Spec) { s.Start.CPUs, s.Start.Interleave = set.FromCPUs(0, 1), set.FromNodes(0, 1) }, false, 0.5},
 		{"touched elsewhere", func(s *Spec) { s.Start.CPUs, s.Start.Touch = set.FromCPUs(0, 1), set.FromNodes(1) }, false, 0},
 		{"all interleaved", func(s *Spec) { s.Start.CPUs = set.FromCPUs(0, 1) }, true, 0.5},
-		// 64 MiB private are half here, half there; 64 MiB shared where the main thread is, or the workers.
+		// 64 MiB private are half on each node; 64 MiB shared are where the main thread is, or the workers.
 		{"main thread", func(s *Spec) { s.Threads, s.Start.CPUs, s.Start.Pinned = 4, set.FromCPUs(0, 1, 2), true }, false, (64.0*2/3 + 64) / 128},
 		{"workers", func(s *Spec) {
 			s.Threads, s.Start.CPUs, s.Start.Pinned, s.Memory.Toucher = 4, set.FromCPUs(0, 1, 2), true, "workers"
@@ -55,14 +55,14 @@ func TestFirstTouch(t *testing.T) {
 	}
 }
 
-// heldPages is all that a workload has and is owed, but for unmapped page cache.
+// heldPages is all that a workload has and is owed, except unmapped page cache.
 func heldPages(wl *Workload) float64 {
 	m := &wl.Group.Memory
 	return sum(m.Private) + sum(m.Shared) + sum(m.Mapped) + sum(wl.Owed[:])
 }
 
-// What is refused is owed: it is told, asked for again, and given when a workload departs.
-// First touch elsewhere is no binding: it goes on to the next node.
+// Refused memory is owed: it is reported, requested again, and given when a workload
+// departs. First touch elsewhere is no binding: it falls over to the next node.
 func TestRefusedMemory(t *testing.T) {
 	big := func(name string) Spec {
 		s := serving(name, 1, 10)
@@ -95,7 +95,7 @@ func TestRefusedMemory(t *testing.T) {
 	}
 }
 
-// Memory that is renewed where there is too little stays on the books.
+// Memory that is renewed where there is too little stays accounted for.
 func TestChurnConserves(t *testing.T) {
 	s := serving("a", 2, 100)
 	s.Memory = MemorySpec{Private: 700 * unit.MiB, Shared: 500 * unit.MiB, Churn: 5}
@@ -115,8 +115,8 @@ func TestChurnConserves(t *testing.T) {
 	}
 }
 
-// Memory grows by the hour to twice the start's, page cache without end until there is
-// no room, and neither pushes the other out of existence.
+// Anonymous memory grows by the hour to twice the start's. Page cache grows until there is
+// no room. Neither pushes the other out completely.
 func TestGrowth(t *testing.T) {
 	s := serving("a", 2, 100)
 	s.Memory.Growth, s.Memory.CacheGrowth, s.Memory.Churn = 64*unit.MiB, 256*unit.MiB, 1
@@ -141,7 +141,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// NUMA balancing brings memory to the threads in time, and takes CPU for it.
+// NUMA balancing brings memory to the threads over time, and takes CPU for it.
 func TestBalancingBrings(t *testing.T) {
 	run := func(balancing bool) (unit.Bytes, Truth) {
 		s := chasing("a", 2)
@@ -159,7 +159,7 @@ func TestBalancingBrings(t *testing.T) {
 	}
 }
 
-// Phases change what an operation costs and what is asked.
+// Phases change the cost of an operation and the demand.
 func TestPhases(t *testing.T) {
 	s := serving("a", 2, 100)
 	s.Start.CPUs = set.FromCPUs(0, 1)
@@ -174,7 +174,8 @@ func TestPhases(t *testing.T) {
 	near(t, "cycles", two.Cycles/two.Ops, 3*one.Cycles/one.Ops, 0.05)
 }
 
-// What a workload does on a node divides among its last-level caches by the CPUs it may use.
+// A workload's work on a node is divided among its last-level caches by the CPUs it may
+// use.
 func TestDomains(t *testing.T) {
 	c := testConfig(t, chasing("a", 2))
 	m, y := c.Machine, c.System

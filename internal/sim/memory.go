@@ -11,15 +11,15 @@ import (
 	"homenode/internal/unit"
 )
 
-// Owed are pages by kind (linux.Kind) that a workload asked for and that were refused.
+// Owed is the pages, by kind (linux.Kind), that a workload requested and that were refused.
 type Owed [linux.Cache]float64
 
-// Bytes are all of them.
+// Bytes is their total.
 func (o Owed) Bytes() unit.Bytes {
 	return linux.BytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
 }
 
-// problems are what a kernel would have written to its log, or its OOM killer.
+// problems lists what a kernel would have written to its log, or its OOM killer.
 func (w *World) problems() (all []string) {
 	for _, wl := range w.all {
 		if owed := wl.Owed.Bytes(); wl.Here() && owed > 0 {
@@ -29,13 +29,13 @@ func (w *World) problems() (all []string) {
 	return all
 }
 
-// fill is the first touch of all that a workload has.
+// fill is the first touch of all of a workload's memory.
 //
 //  1. Private memory is touched by its thread, page cache by the thread that reads it.
 //  2. Shared memory is touched by the main thread, unless the workers touch it.
 //  3. Or all of it is touched elsewhere, if the spec says so. That is no binding: what has
-//     no room there goes along the zonelist, as from threads that ran there. An
-//     interleave does that too; over one node it is just that.
+//     no room there goes along the zonelist, as from threads that ran there. An interleave
+//     falls over in the same way, so an interleave over one node does exactly this.
 func (w *World) fill(wl *Workload) {
 	m, g := wl.Spec.Memory, &wl.Group
 	policy := g.Policy
@@ -58,8 +58,8 @@ func (w *World) fill(wl *Workload) {
 	w.population.Close(wl)
 }
 
-// touch is linux.Touch. Pages that are refused are owed: a kernel would have killed a
-// process for them. Page cache that finds no room costs only time.
+// touch is linux.Touch. Refused pages are owed: a kernel would have killed a process for
+// them. Page cache that finds no room costs only time.
 func (w *World) touch(wl *Workload, k linux.Kind, pages float64) {
 	if pages <= 0 {
 		return
@@ -69,8 +69,8 @@ func (w *World) touch(wl *Workload, k linux.Kind, pages float64) {
 	}
 }
 
-// Grow lets a workload's memory change in so many seconds: it touches what was refused
-// once more, grows, and frees and touches anew.
+// Grow changes a workload's memory over some seconds: it requests again what was refused,
+// grows, and frees and touches anew.
 func (w *World) Grow(wl *Workload, seconds float64) {
 	if m := &wl.Spec.Memory; m.Growth <= 0 && m.CacheGrowth <= 0 && m.Churn <= 0 && wl.Owed == (Owed{}) {
 		return
@@ -84,11 +84,11 @@ func (w *World) Grow(wl *Workload, seconds float64) {
 	w.population.Close(wl)
 }
 
-// growthLimit is up to which multiple of the start's its anonymous memory grows: a
-// choice; leaks end in a restart.
+// growthLimit is the multiple of the start's memory up to which anonymous memory grows. It
+// is a choice; leaks end in a restart.
 const growthLimit = 2
 
-// grow is for seconds of running: a workload that stands still allocates nothing.
+// grow covers seconds of running: a workload that stands still allocates nothing.
 func (w *World) grow(wl *Workload, seconds float64) {
 	m, hours := &wl.Spec.Memory, seconds/3600
 	held := pagesOf(m.Private) + pagesOf(m.Shared)
@@ -105,14 +105,14 @@ func (w *World) grow(wl *Workload, seconds float64) {
 		w.touch(wl, linux.Cache, hours*float64(m.CacheGrowth)/linux.PageBytes)
 	}
 	if m.Churn > 0 {
-		share := 1 - detmath.Exp(-(hours * m.Churn)) // the same however the time is cut into steps
+		share := 1 - detmath.Exp(-(hours * m.Churn)) // the same, however the time is cut into steps
 		w.renew(wl, linux.Private, share*sum(wl.Group.Memory.Private))
 		w.renew(wl, linux.Shared, share*sum(wl.Group.Memory.Shared))
 	}
 }
 
-// renew frees pages and touches as many. Each half is closed by itself: Close cannot tell
-// a loss and a gain of the same page apart.
+// renew frees pages and touches as many. Each half is closed by itself, as Close cannot
+// tell a loss and a gain of the same page apart.
 func (w *World) renew(wl *Workload, k linux.Kind, pages float64) {
 	w.reopen(wl)
 	w.Host.Release(&wl.Group, k, pages)

@@ -33,17 +33,17 @@ type Mover struct {
 	machine machine.Machine
 	system  *memsys.System
 	host    *linux.Host
-	mems    set.NodeSet // with memory
+	mems    set.NodeSet // nodes with memory
 	nodes   []node      // parallel to the machine's
 }
 
 type node struct {
 	cpus   float64
-	domain int     // the first of memsys.System; -1: none
-	owed   float64 // CPU seconds of its CPUs that are yet to be taken
+	domain int     // its first domain in memsys.System; -1: none
+	owed   float64 // CPU seconds still to be taken from its CPUs
 }
 
-// NewMover is the mover of a host that is on this machine.
+// NewMover is the mover of a host on this machine.
 func NewMover(m machine.Machine, system *memsys.System, host *linux.Host) Mover {
 	x := Mover{machine: m, system: system, host: host, mems: m.NodesWithMemory(), nodes: make([]node, len(m.Nodes))}
 	for n := range x.nodes {
@@ -55,7 +55,7 @@ func NewMover(m machine.Machine, system *memsys.System, host *linux.Host) Mover 
 	return x
 }
 
-// indexes is which nodes are in a set.
+// indexes marks the nodes that are in a set.
 func (x *Mover) indexes(nodes set.NodeSet) []bool {
 	in := make([]bool, len(x.machine.Nodes))
 	for i := range in {
@@ -64,7 +64,7 @@ func (x *Mover) indexes(nodes set.NodeSet) []bool {
 	return in
 }
 
-// runners is where moves to these nodes run, as shares: on their CPUs, or where they have
+// runners is where moves to these nodes run, as shares: on their CPUs or, where they have
 // none, on all.
 func (x *Mover) runners(nodes set.NodeSet) []float64 {
 	if x.machine.CPUsOf(nodes).IsEmpty() {
@@ -83,14 +83,14 @@ func (x *Mover) runners(nodes set.NodeSet) []float64 {
 	return by
 }
 
-// spend is CPU time of a move, to be taken in this step and those to come.
+// spend records CPU time of a move, to be taken in this step and later ones.
 func (x *Mover) spend(m *Move, cpu float64) {
 	for n, by := range m.by {
 		x.nodes[n].owed += cpu * by
 	}
 }
 
-// Take is what is taken of the time of a node's CPUs in a step; the mover is one thread.
+// Take is the time taken from a node's CPUs in a step; the mover is one thread.
 func (x *Mover) Take(n int, dt float64) (seconds float64) {
 	k := &x.nodes[n]
 	seconds = max(0, min(k.owed, dt*min(1, k.cpus)))
@@ -98,8 +98,8 @@ func (x *Mover) Take(n int, dt float64) (seconds float64) {
 	return seconds
 }
 
-// SetMems writes a group's cpuset.mems: pages move inside the write, as fast as an idle
-// machine can. It takes so many seconds.
+// SetMems writes a group's cpuset.mems. Pages move inside the write, as fast as an idle
+// machine can. It returns how many seconds that takes.
 func (x *Mover) SetMems(g *linux.Group, nodes set.NodeSet) (seconds float64) {
 	m := x.Begin(g, action.Step{Nodes: nodes})
 	copy(g.Mems, m.to)

@@ -18,18 +18,18 @@ type Move struct {
 	group        *linux.Group
 	from, to     []bool
 	by           []float64 // share of the mover's work on each node's CPUs
-	gives, takes []float64 // pages by node that could go, and come
-	home         []float64 // of the mover's accesses
+	gives, takes []float64 // pages by node that could leave, and arrive
+	home         []float64 // distribution of the mover's accesses
 	budget       float64   // pages that it may still move
-	pace         float64   // seconds that a page takes at the rate asked for; 0: any
+	pace         float64   // seconds per page at the requested rate; 0: any
 	regions      [1]memsys.Region
-	work         memsys.Work // of a page
+	work         memsys.Work // per page
 
 	// Its part of a step of time.
-	Pages   float64 // that it asks to move
-	Seconds float64 // of the mover's time, on an idle machine
+	Pages   float64 // pages that it requests to move
+	Seconds float64 // seconds of the mover's time, on an idle machine
 	paid    float64 // CPU seconds, on an idle machine
-	first   int     // of its loads
+	first   int     // index of its first load
 	loads   int
 
 	moved, cpu float64 // pages, CPU seconds: sums
@@ -42,21 +42,21 @@ type Move struct {
 
 const (
 	// moveSeconds is the CPU time of moving a byte on an idle machine: MAO's 0.65 s/GB, as
-	// linux has it. Where copying takes longer than that, it is what copying takes.
+	// in linux. Where copying alone takes longer than that, it is the time of copying.
 	moveSeconds = 0.64e-9
-	// kernelCycles is what of a page's move is not copying, at least. A choice.
+	// kernelCycles is the least part of a page's move that is not copying. A choice.
 	kernelCycles = 1000
-	// copies are lines of the one stream that copying is that are outstanding at once.
+	// copies is how many lines of the one stream of a copy are outstanding at once.
 	copies = 8
-	// lines are those of a page.
+	// lines is the number of lines of a page.
 	lines = linux.PageBytes / memsys.LineBytes
-	// callPages are the pages of a call that no MaxStall bounds (kernel/migrate: mostPages).
+	// callPages is the pages of a call without MaxStall (kernel/migrate: mostPages).
 	callPages = 4096
-	// halfPage is less than there can be to move.
+	// halfPage: less than this cannot be moved.
 	halfPage = 0.5
 )
 
-// Begin is a move of a group's pages that nothing is done of.
+// Begin makes a move of a group's pages, with nothing done yet.
 func (x *Mover) Begin(g *linux.Group, s action.Step) *Move {
 	n := len(x.nodes)
 	room := make([]float64, 3*n)
@@ -76,8 +76,8 @@ func (x *Mover) Begin(g *linux.Group, s action.Step) *Move {
 	return m
 }
 
-// Turn says whether the mover, with so many seconds left of the step, turns to it. Its
-// workload may be gone.
+// Turn reports whether the mover, with this many seconds left of the step, works on this
+// move. Its workload may be gone.
 func (m *Move) Turn(left float64, here bool) bool {
 	m.Pages, m.Seconds, m.paid = 0, 0, 0
 	if m.over || left <= 0 {
@@ -87,7 +87,8 @@ func (m *Move) Turn(left float64, here bool) bool {
 	return here
 }
 
-// Plan is for at most so many seconds, at the move's rate, and returns how many it takes.
+// Plan plans for at most this many seconds, at the move's rate, and returns how many it
+// takes.
 func (x *Mover) Plan(m *Move, seconds float64) float64 {
 	room := x.Look(m)
 	if m.over {
@@ -102,9 +103,9 @@ func (x *Mover) Plan(m *Move, seconds float64) float64 {
 	return m.Seconds
 }
 
-// Look finds what there is to move, what room there is, and whether that is the end.
-// Where there is no room the rest has failed: a mover gets its budget back for pages that
-// are refused, and tries them all (kernel/migrate, settle).
+// Look finds what there is to move, what room there is, and whether the move is over. Where
+// there is no room, the rest has failed: a mover gets its budget back for refused pages,
+// and tries them all (kernel/migrate, settle).
 func (x *Mover) Look(m *Move) (room float64) {
 	m.left, room = x.host.Movable(m.group, m.from, m.to, m.step.PageCache, m.gives, m.takes)
 	m.over = m.left < halfPage || m.budget < halfPage
@@ -114,8 +115,8 @@ func (x *Mover) Look(m *Move) (room float64) {
 	return room
 }
 
-// price sets what moving a page is for the memory system, and returns its seconds on an
-// idle machine: a MoveSeconds, of which copying is a part, or copying and kernelCycles.
+// price sets the memory accesses of moving a page, and returns its seconds on an idle
+// machine: MoveSeconds, of which copying is a part, or copying and kernelCycles.
 func (x *Mover) price(m *Move, room float64) (seconds float64) {
 	stall := 0.0
 	for n := range m.home {
@@ -137,10 +138,11 @@ func (x *Mover) price(m *Move, room float64) (seconds float64) {
 	return (own + stall) / x.system.Hz
 }
 
-// Load appends the loads that the move is: one a node that the mover runs on, in its
-// first domain. With those of all moves, whose Seconds sum to turns, they are one CPU.
-// Workloads below owner are others'. Lines written are as many as those read, and taken
-// to go the way of reads: the kernel copies without reading what it overwrites.
+// Load appends the loads of the move: one for each node that the mover runs on, in its
+// first domain. Together with those of all moves, whose Seconds sum to turns, they are one
+// CPU. Workload numbers below owner belong to others. As many lines are written as read,
+// and writes are assumed to go the way of reads: the kernel copies without reading what it
+// overwrites.
 func (x *Mover) Load(m *Move, loads []memsys.Load, owner int, turns, dt float64) []memsys.Load {
 	m.first, m.loads = len(loads), 0
 	if m.Pages <= 0 {
@@ -159,12 +161,12 @@ func (x *Mover) Load(m *Move, loads []memsys.Load, owner int, turns, dt float64)
 	return loads
 }
 
-// Served are its loads, as solved.
+// Served returns its loads, as solved.
 func (m *Move) Served(all []memsys.LoadResult) []memsys.LoadResult {
 	return all[m.first : m.first+m.loads]
 }
 
-// Did moves pages, which took so many CPU seconds.
+// Did records moved pages, and the CPU seconds that they took.
 func (x *Mover) Did(m *Move, pages, cpu float64) {
 	x.spend(m, cpu-m.paid)
 	d := x.host.Move(m.group, m.from, m.to, pages, m.step.PageCache)
@@ -173,8 +175,8 @@ func (x *Mover) Did(m *Move, pages, cpu float64) {
 	m.budget -= d.Pages
 }
 
-// Stands is how long its workload stands still, and for how long at once, for calls of so
-// many seconds, each for a page.
+// Stands is how long its workload stands still, in total and per call, for calls of this
+// many seconds, with each seconds per page.
 func (m *Move) Stands(seconds, each float64) (still, call float64) {
 	batch := float64(callPages)
 	if m.step.MaxStall > 0 {
@@ -186,10 +188,10 @@ func (m *Move) Stands(seconds, each float64) (still, call float64) {
 	return seconds * share, min(batch, held) * each
 }
 
-// Told says that there is something to tell of it: it is over, or has moved a page.
+// Told reports that the move has an outcome to report: it is over, or has moved a page.
 func (m *Move) Told() bool { return m.begun && (m.over || m.moved >= halfPage) }
 
-// Outcome is what became of it; its workload may be gone.
+// Outcome is the outcome of the move; its workload may be gone.
 func (m *Move) Outcome(here bool) action.Outcome {
 	o := action.Outcome{Step: m.step, Moved: linux.BytesOf(m.moved), CPUSeconds: m.cpu, Took: time.Duration(math.Round(m.took * 1e9))}
 	if m.full {

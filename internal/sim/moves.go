@@ -2,17 +2,18 @@
 
 package sim
 
-// move is one of a workload's pages (package mover describes it; the numbers are its).
+// move is a move of a workload's pages (package mover describes it; the numbers are from
+// there).
 type move struct {
 	*Move
 	wl *Workload
 }
 
-// Moving says whether the window has moves.
+// Moving reports whether the window has moves.
 func (w *World) Moving() bool { return len(w.moves) > 0 }
 
-// PlanMoves is number 1: one move after the other. It returns the pages a second that
-// they ask to move.
+// PlanMoves is number 1: one move after the other. It returns the requested pages per
+// second.
 func (w *World) PlanMoves(dt float64) (traffic float64) {
 	left := dt
 	for _, m := range w.moves {
@@ -25,7 +26,7 @@ func (w *World) PlanMoves(dt float64) (traffic float64) {
 	return traffic
 }
 
-// LoadMovers is number 2: it appends to Loads. Their workloads come after all others.
+// LoadMovers is number 2: it appends to Loads. The movers' loads come after all others.
 func (w *World) LoadMovers(dt float64) {
 	turns := 0.0
 	for _, m := range w.moves {
@@ -36,8 +37,8 @@ func (w *World) LoadMovers(dt float64) {
 	}
 }
 
-// MovePages is numbers 3 and 4: the part of the plan that was served. served tells the
-// pages of a move, the CPU seconds of all, and of one.
+// MovePages is numbers 3 and 4: the part of the plan that was served. served returns the
+// pages of a move, the CPU seconds of all its pages, and those of one.
 func (w *World) MovePages(served func(m *Move) (pages, cpu, each float64)) {
 	for _, m := range w.moves {
 		if m.Pages <= 0 {
@@ -55,8 +56,8 @@ func (w *World) MovePages(served func(m *Move) (pages, cpu, each float64)) {
 	}
 }
 
-// endMoves makes the outcomes of the window's moves. A move whose turn did not come has
-// none, nor one whose turn was only what rounding left of another's.
+// endMoves makes the outcomes of the window's moves. A move whose turn did not come has no
+// outcome, nor has one that got only a rounding rest of another's turn.
 func (w *World) endMoves() {
 	for _, m := range w.moves {
 		if m.Told() {

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/set"
 )
 
-// place is one node, as the machine has it.
+// place is a node of the machine.
 type place struct {
 	id      int
 	cpus    set.CPUSet
@@ -21,7 +21,7 @@ type place struct {
 }
 
 // placesOf are the machine's nodes. A domain's CPUs are those of the node's last-level
-// caches in their order, if these are as many and as large.
+// caches in order, if these match the domains in number and size.
 func placesOf(c Config) []place {
 	places := make([]place, len(c.Machine.Nodes))
 	for i, n := range c.Machine.Nodes {
@@ -56,9 +56,9 @@ func domainSets(c Config, p place) []set.CPUSet {
 	return sets
 }
 
-// Domains is the domain of memsys.System by CPU id, of each online CPU (-1: none). Where
-// the machine's last-level caches are not known to be the domains, a node's CPUs are
-// dealt out in their order.
+// Domains maps each online CPU id to its domain of memsys.System (-1: none). Where the
+// machine's last-level caches are not known to be the domains, a node's CPUs are dealt out
+// in order.
 func (c Config) Domains() []int {
 	var of []int
 	for _, p := range placesOf(c) {
@@ -83,13 +83,13 @@ func (c Config) Domains() []int {
 	return of
 }
 
-// noOwner is the owner of a cgroup that no program manages (kernel/cgroup.NoOwner).
+// noOwner is the owner of a cgroup without a manager (kernel/cgroup.NoOwner).
 const noOwner = "none"
 
-// zonelist is the order in which an allocation on each node tries the nodes that
-// have memory: nearest first, of several the larger.
+// zonelist is the order in which an allocation on each node tries the nodes with memory:
+// nearest first, of several the larger.
 func zonelist(m machine.Machine) [][]int {
-	const far = 256 // beyond every SLIT distance
+	const far = 256 // larger than every SLIT distance
 	lists := make([][]int, len(m.Nodes))
 	for i, n := range m.Nodes {
 		for k, to := range m.Nodes {

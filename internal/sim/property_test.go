@@ -105,8 +105,8 @@ func randomConfig(t *testing.T, r *rand.Rand) Config {
 	return c
 }
 
-// Whatever is there and whatever is done: CPU time, pages and requests are conserved,
-// windows are valid, and nothing is outside of its limits.
+// In any world, after any step: CPU time, pages and requests are conserved, windows are
+// valid, and nothing exceeds its limits.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -128,7 +128,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// checkHost looks at what no window shows.
+// checkHost checks what no window shows.
 func checkHost(t *testing.T, seed uint64, w *World) {
 	t.Helper()
 	if len(w.live) != len(w.Host.Groups) {
@@ -137,7 +137,7 @@ func checkHost(t *testing.T, seed uint64, w *World) {
 	for i, wl := range w.live {
 		g := &wl.Group
 		if w.Host.Groups[i] != g {
-			t.Errorf("group %d is not that of %s", i, wl.ID)
+			t.Errorf("group %d is not the group of %s", i, wl.ID)
 		}
 		on := 0.0
 		for n := range w.Busy {
@@ -164,7 +164,7 @@ func checkHost(t *testing.T, seed uint64, w *World) {
 	}
 }
 
-// checkRequests: asked = done + dropped + waiting; CPU time is operations × cycles.
+// checkRequests: requested = done + dropped + waiting; CPU time is operations × cycles.
 func checkRequests(t *testing.T, seed uint64, w *World, sums map[string]*Counts) {
 	t.Helper()
 	queues := map[string]float64{}

@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// queuePerThread is how many requests may wait, unless the spec says.
+	// queuePerThread is how many requests may wait, unless the spec sets it.
 	queuePerThread = 64
-	// mostStops of a step are gone through one by one; more are a slower server.
+	// mostStops is how many stops of a step are computed one by one; more count as a slower
+	// server.
 	mostStops = 8
-	// trusted is the share of the requests that must be left over in a step for its
-	// operations to show the capacity. Less can be rounding of the CPU's.
+	// trusted is the share of the requests that must remain in a step before its operations
+	// show the capacity. A smaller rest may come from rounding of CPU time.
 	trusted = 1e-3
 )
 
-// Serve puts down what became of a step's requests. c has the operations done.
+// Serve records what happened to a step's requests. c has the operations done.
 //
-//  1. A request is done, dropped, or waits on: the backlog is conserved.
-//  2. How many wait is the expectation of a queue in motion (waiting.go): the backlog,
-//     what waits by chance, and what has piled up in a stop are one number, so that
-//     nothing waits twice.
-//  3. Their waiting is its integral over the step (Little's law).
+//  1. A request is done, is dropped, or waits: the backlog is conserved.
+//  2. The number that waits is the expectation of a queue in motion (waiting.go). The
+//     backlog, requests that wait by chance, and those that piled up in a stop are one
+//     number, so nothing waits twice.
+//  3. Their waiting time is its integral over the step (Little's law).
 func (a *asking) Serve(dt float64, c *Counts) {
 	if a.Demand.Closed {
 		c.Asked = c.Ops
@@ -54,7 +55,7 @@ func (a *asking) Serve(dt float64, c *Counts) {
 	c.Latency = x.area + c.Ops*q.service // 3
 }
 
-// Wanted is how many operations there are to do in the step.
+// Wanted is the number of operations to do in the step.
 func (a *asking) Wanted() float64 { return a.Demand.Asked*(1-a.refused) + a.queue }
 
 // p99 is the 99th percentile of the latency of all requests since the last call.
@@ -80,7 +81,7 @@ type station struct {
 	power   float64 // √(2(k + 1)), Sakasegawa's (1977): Lq = varies ρ^power / (1 − ρ)
 }
 
-// whole makes one server of a part of a server: a slower one.
+// whole turns a fraction of a server into one slower server.
 func (q station) whole() station {
 	if q.servers < 1 {
 		q.service, q.servers = q.service/q.servers, 1
@@ -91,9 +92,9 @@ func (q station) whole() station {
 
 func (q *station) capacity() float64 { return q.servers / q.service }
 
-// Admit sets the share of a step's requests that a full queue refuses: an operation takes
-// service seconds, on so many CPUs at once. The share is that of a settled queue where the
-// step is long enough to settle, or as far as the queue is full.
+// Admit sets the share of a step's requests that a full queue refuses. An operation takes
+// service seconds, on servers CPUs at once. The share is that of a settled queue where the
+// step is long enough for it to settle; else it depends on how full the queue is.
 func (a *asking) Admit(dt, service, servers float64) {
 	d := &a.Spec.Demand
 	a.refused, a.station = 0, station{}
@@ -112,8 +113,8 @@ func (a *asking) Admit(dt, service, servers float64) {
 	}
 }
 
-// refuses is the share of requests that find no room, and how many wait then: those of
-// M/M/k with room for so many, exact for one server. Where work or arrivals vary more
+// refuses is the share of requests that find no room, and the number that waits then. They
+// are those of M/M/k with this room, exact for one server. Where work or arrivals vary more
 // or less, the number that waits falls off by ρ^(1/varies).
 //
 //	P(j wait) ~ r^j, j = 0 … room;   P(a server is free) ~ (ρ^(1−power) − 1)/(1 − ρ)
@@ -132,11 +133,11 @@ func (q *station) refuses(rate, room float64) (share, waiting float64) {
 		all = (1 - r*last) / (1 - r)
 		sum = r * (1 - (room+1)*last + room*r*last) / ((1 - r) * (1 - r))
 	}
-	varies := 1 + (q.varies-1)*room/(room+1) // without room it does not matter
+	varies := 1 + (q.varies-1)*room/(room+1) // without room the variation does not matter
 	return min(1, varies*last/(varies*free+all)), sum / (free + all)
 }
 
-// settled is how far a queue with room for few has come to the mean number that waits.
+// settled is how far a queue with little room has approached the mean number that waits.
 func (q *station) settled(rate, mean, waits, dt float64) float64 {
 	drift := max(0, rate-q.capacity())
 	takes := mean * mean / (q.varies*q.capacity() + drift*mean)

@@ -15,7 +15,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// stationOf has k servers and exponential work, unless it says otherwise.
+// stationOf has k servers, and exponential work unless work says otherwise.
 func stationOf(k, service, work float64) station {
 	return station{service: service, servers: k, work: work, varies: (1 + work) / 2}.whole()
 }
@@ -45,8 +45,8 @@ func TestWaitingByHand(t *testing.T) {
 	near(t, "half a server's wait: one of twice the service", wait, 0.04, 1e-6)
 }
 
-// A backlog of 100 that is worked off at 50 a second more than come makes
-// 100 × 2 s / 2 of waiting, whatever the step.
+// A backlog of 100 that shrinks by 50 per second makes 100 × 2 s / 2 of waiting, whatever
+// the step.
 func TestBacklogByHand(t *testing.T) {
 	for _, step := range []float64{0.1, 1, 10} {
 		x := stationOf(1, 0.01, 1e-9).waiting(50, 50, 1e9)
@@ -58,8 +58,8 @@ func TestBacklogByHand(t *testing.T) {
 	}
 }
 
-// Blocking of M/M/1 with room for two, by hand: ρ³ (1 − ρ) / (1 − ρ⁴); and of M/M/k by
-// its states.
+// Blocking of M/M/1 with room for two, by hand: ρ³ (1 − ρ) / (1 − ρ⁴); and of M/M/k, by its
+// states.
 func TestBlockingByHand(t *testing.T) {
 	for load, want := range map[float64]float64{0.7: 0.1354, 0.9: 0.2120, 0.98: 0.2426, 1: 0.25, 1.5: 0.4154} {
 		q := stationOf(1, 0.01, 1)

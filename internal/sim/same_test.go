@@ -43,7 +43,7 @@ func story(t testing.TB, seed uint64) []byte {
 	return all
 }
 
-// Same seed, same bytes; on another machine, too: the sums are in testdata.
+// The same seed gives the same bytes, on another machine, too: the sums are in testdata.
 func TestSameBytes(t *testing.T) {
 	const file = "testdata/windows.sha256"
 	var lines []string
@@ -58,8 +58,8 @@ func TestSameBytes(t *testing.T) {
 	golden.Check(t, file, got)
 }
 
-// One more workload changes nothing of what is asked of the others; on CPUs and
-// memory of its own nothing of what they get, either.
+// One more workload changes nothing in the demand of the others. If it has CPUs and memory
+// of its own, it changes nothing in what they get, either.
 func TestOneMore(t *testing.T) {
 	s := serving("feed", 2, 200)
 	s.Start = StartSpec{CPUs: set.FromCPUs(0, 1), Bind: set.FromNodes(0)}
@@ -78,7 +78,7 @@ func TestOneMore(t *testing.T) {
 	}
 }
 
-// Half the step changes what comes out by little.
+// Half the step changes the results only a little.
 func TestHalfTheStep(t *testing.T) {
 	run := func(step time.Duration) []Truth {
 		c := fleetConfig(3)
@@ -100,8 +100,8 @@ func TestHalfTheStep(t *testing.T) {
 	}
 }
 
-// permuted is the same machine with its nodes renumbered: node i becomes to[i]. CPUs
-// keep their numbers.
+// permuted is the same machine with its nodes renumbered: node i becomes to[i]. CPUs keep
+// their numbers.
 func permuted(c Config, to []int) Config {
 	n := len(to)
 	m := c.Machine
@@ -151,8 +151,8 @@ func renumber(nodes set.NodeSet, to []int) (out set.NodeSet) {
 	return out
 }
 
-// The numbers of nodes mean nothing: another numbering gives the same, renumbered.
-// Nodes differ a little in memory, else a tie has to be broken by number.
+// The numbers of nodes mean nothing: another numbering gives the same result, renumbered.
+// Nodes differ a little in memory; otherwise a tie would have to be broken by number.
 func TestRenumbering(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -210,7 +210,8 @@ func compare(t *testing.T, a, b window.Window, to []int) {
 	}
 }
 
-// Where CPUs are idle no request waits for a whole step: a day of minutes leaves no queues.
+// Where CPUs are idle no request waits for a whole step: a day of one-minute steps leaves
+// no queues.
 func TestNoQueueOfNothing(t *testing.T) {
 	queues, steps := 0, 0
 	for seed := range uint64(3) {

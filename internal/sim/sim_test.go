@@ -16,7 +16,7 @@ import (
 // start is a Monday at noon.
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// testConfig is on shape two: 2 nodes of 2 CPUs and 768 MiB.
+// testConfig is a world on shape two: 2 nodes of 2 CPUs and 768 MiB.
 func testConfig(t testing.TB, specs ...Spec) Config {
 	return configOf(shapetest.Shape(t, "two"), specs...)
 }
@@ -40,7 +40,7 @@ func world(t testing.TB, c Config) *World {
 // poolsOf is the population of a world of amounts.
 func poolsOf(w *World) *amounts { return w.population.(*amounts) }
 
-// chasing is a closed loop of one dependent read after the other.
+// chasing is a closed loop of dependent reads.
 func chasing(name string, threads int) Spec {
 	return Spec{
 		Name: name, Threads: threads,

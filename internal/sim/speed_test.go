@@ -15,7 +15,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// server is a two-socket machine of 2 × 24 cores with SMT and 192 GiB a node, with the
+// server is a two-socket machine of 2 × 24 cores with SMT and 192 GiB per node, with the
 // figures that MAO measured.
 func server() (machine.Machine, memsys.System) {
 	m := machine.Machine{Origin: "fake:server", PageSize: unit.Some(4 * unit.KiB)}
@@ -91,7 +91,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// A workload holds at most 20 KB: a thousand worlds that have run.
+// A workload takes at most 20 KB of memory, over a thousand worlds that have run.
 func TestMemoryOfWorlds(t *testing.T) {
 	const worlds = 1000
 	var before, after runtime.MemStats

@@ -32,8 +32,8 @@ func large(r *rand.Rand) (specs []Spec) {
 	return specs
 }
 
-// Workloads that stand still for whole steps inside a write to cpuset.mems do not make
-// figures of any workload no numbers.
+// Workloads that stand still for whole steps inside a write to cpuset.mems do not turn any
+// figure into NaN or infinity.
 func TestWholeStepsOfStall(t *testing.T) {
 	m, y := memsys.DualSkylake()
 	stalled := 0.0

@@ -9,11 +9,11 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// tail is the latencies of many requests, for their 99th percentile: a mixture of
-// exponentials, each shifted, in bins by their own 99th percentile, two an octave. A
-// bin keeps means: where all are alike it is exact.
+// tail has the latencies of many requests, for their 99th percentile: a mixture of shifted
+// exponentials, in bins by their own 99th percentile, two per octave. A bin keeps means, so
+// it is exact where all requests in it are alike.
 type tail struct {
-	filled uint64 // bit i: bins[i] has some
+	filled uint64 // bit i: bins[i] is not empty
 	bins   [tailBins]tailBin
 }
 
@@ -21,15 +21,15 @@ type tailBin struct{ count, least, scale float64 } // sums of count × them
 
 const (
 	tailBins = 48
-	// lowest is the exponent of the first bin, 2^-16 s; the last one begins at 2^8 s.
+	// lowest is the exponent of the first bin, 2^-16 s; the last bin begins at 2^8 s.
 	lowest = -16
 )
 
 // ln100 is the 99th percentile of an exponential of mean 1.
 var ln100 = detmath.Log(100)
 
-// addRequests is so many requests of a least latency, at most negative by a rounding or where
-// they vary more than an exponential, and more by chance.
+// addRequests adds count requests with a least latency, and an exponential part of this scale.
+// least may be negative, by rounding or where they vary more than an exponential.
 func (t *tail) addRequests(count, least, scale float64) {
 	m, e := math.Frexp(max(least+scale*ln100, math.SmallestNonzeroFloat64))
 	i := 2 * (e - lowest)
@@ -47,7 +47,7 @@ func (t *tail) addRequests(count, least, scale float64) {
 	b.scale += count * scale
 }
 
-// p99 is where one of a hundred takes longer; 0 where there are none.
+// p99 is the latency that one of a hundred exceeds; 0 without requests.
 func (t *tail) p99() float64 {
 	all, low, high := 0.0, math.Inf(1), 0.0
 	for left := t.filled; left != 0; left &= left - 1 {

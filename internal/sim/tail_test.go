@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// One kind of requests, however often it is added, is exact; of two kinds it is where
-// one of a hundred of all is beyond.
+// One kind of requests, however often it is added, is exact. Of two kinds, the percentile
+// is where one of a hundred of all requests is beyond.
 func TestTail(t *testing.T) {
 	var one tail
 	if one.p99() != 0 {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// Simulator is where all figures come from.
+	// Simulator is the source of all figures.
 	Simulator = "simulator"
-	// Why there is no rate or delta of a counter, which needs two readings: in the words of
-	// the kernel's reader.
+	// The reasons why a rate or delta of a counter is missing, which needs two readings, in
+	// the words of the kernel's reader.
 	firstWindow = "first window of it: no reading before"
 	noLength    = "a window of no length"
 )
 
-// Reading is how a workload's counters are read, in a window of so many seconds.
+// Reading describes how a workload's counters are read, in a window of this many seconds.
 type Reading struct {
 	Seconds float64
-	Seen    bool // by a window before
+	Seen    bool // by an earlier window
 }
 
-// Rate is of what it used in a window. A workload that arrived in the window was not
+// Rate is the rate of its use in a window. A workload that arrived in the window was not
 // present for all of it.
 func (r Reading) Rate(x float64) unit.Value[float64] {
 	if !r.Seen {
@@ -42,8 +42,8 @@ func perSecond(x, seconds float64) unit.Value[float64] {
 	return unit.Modelled(x/seconds, Simulator)
 }
 
-// Count is what of a sum is whole; the rest is the next window's. The first reading of
-// a counter is only where the next one starts.
+// Count returns the whole part of a sum and leaves the rest for the next window. The first
+// reading of a counter only sets where the next one starts.
 func (r Reading) Count(sum *float64) unit.Value[uint64] {
 	whole := math.Floor(*sum)
 	switch {
@@ -57,22 +57,22 @@ func (r Reading) Count(sum *float64) unit.Value[uint64] {
 	return unit.Modelled(uint64(whole), Simulator)
 }
 
-// rows gives a window's workloads their memory in few pieces: they may be many, and
-// windows are.
+// rows allocates the memory for a window's workloads in few pieces: there may be many
+// workloads, and many windows.
 type rows struct {
 	out   *window.Window
 	cpus  []unit.Value[float64]
 	bytes []unit.Value[unit.Bytes]
 }
 
-// newRows is room for so many workloads.
+// newRows has room for this many workloads.
 func newRows(out *window.Window, most int) rows {
 	n := len(out.Nodes)
 	out.Workloads = make([]window.Workload, 0, most)
 	return rows{out: out, cpus: make([]unit.Value[float64], n*most), bytes: make([]unit.Value[unit.Bytes], 2*n*most)}
 }
 
-// next is one workload more.
+// next adds one workload.
 func (r *rows) next() *window.Workload {
 	n, k := len(r.out.Nodes), len(r.out.Workloads)
 	r.out.Workloads = r.out.Workloads[:k+1]
@@ -83,7 +83,7 @@ func (r *rows) next() *window.Workload {
 	return x
 }
 
-// tellNodes adds up what the window's workloads hold. CPU seconds by node begin anew.
+// tellNodes adds up what the window's workloads hold. CPU seconds by node start anew.
 func (w *World) tellNodes(out *window.Window) {
 	nodes, seconds := w.Config.Machine.Nodes, out.Length.Seconds()
 	for n := range nodes {
@@ -104,7 +104,7 @@ func (w *World) tellNodes(out *window.Window) {
 	}
 }
 
-// tell is what a window says of a workload by its spec.
+// tell fills in what a window says about a workload from its spec.
 func (s *Spec) tell(x *window.Workload) {
 	x.Approved = s.Approved
 	if s.Target > 0 {
@@ -116,7 +116,7 @@ func (s *Spec) tell(x *window.Workload) {
 	}
 }
 
-// quota is the CPUs that a policy takes for its due; 0: not given.
+// quota is the CPUs that a policy takes as its quota; 0: not given.
 func (s *Spec) quota() float64 {
 	if s.CPULimit > 0 {
 		return s.CPULimit

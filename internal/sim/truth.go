@@ -8,27 +8,27 @@ import (
 	"homenode/internal/unit"
 )
 
-// Truth is what one workload got in a stretch of time. No policy sees it.
+// Truth is what one workload got over some time. No policy sees it.
 type Truth struct {
 	Workload, Service string
-	Seconds           float64 // that it was present
-	Asked, Ops        float64 // operations asked for, done
+	Seconds           float64 // for which it was present
+	Asked, Ops        float64 // operations requested, done
 	Dropped           float64
 	CPUSeconds        float64
 	Cycles            float64
 	Instructions      float64
 	Local, Remote     float64 // DRAM reads
-	// Latency is of a request, seconds, the mean over all that were done: waiting and
-	// service. P99 is the 99th percentile. Both are 0 without requests. Single threads tell
-	// them of closed loops too, of an operation.
+	// Latency is the mean over all requests done, in seconds: waiting and service. P99 is
+	// the 99th percentile. Both are 0 without requests. Single threads have them for closed
+	// loops too, per operation.
 	Latency, P99 float64
-	Stalled      float64 // seconds in which it stood still for a move
-	BoundSeconds float64 // in which its cpuset was narrower than the machine
-	// Refused is memory that it asked for and that no node had.
+	Stalled      float64 // seconds that it stood still for a move
+	BoundSeconds float64 // seconds in which its cpuset was narrower than the machine
+	// Refused is memory that it requested and that no node had.
 	Refused unit.Bytes
 }
 
-// Truth is what workloads got since the last call, in the order of their IDs.
+// Truth returns what workloads got since the last call, in the order of their IDs.
 func (w *World) Truth() []Truth {
 	all := make([]Truth, 0, len(w.live))
 	for _, wl := range w.all {
@@ -40,8 +40,8 @@ func (w *World) Truth() []Truth {
 	return all
 }
 
-// truthOf tells, and begins anew. Time that requests waited without any being done goes on
-// to the next stretch.
+// truthOf returns the truth of one workload, and starts anew. Time that requests waited
+// while none was done is carried over.
 func (w *World) truthOf(wl *Workload) Truth {
 	c := &wl.Got
 	t := Truth{

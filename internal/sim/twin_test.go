@@ -13,9 +13,9 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// twin is M/M/k, event by event: requests that come at random, in order, each to the
-// server that is free first. stops are when no server serves. It shares nothing with the
-// formulas.
+// twin is M/M/k, event by event: requests arrive at random; in order, each goes to the
+// server that is free first. stops are times in which no server serves. It shares nothing
+// with the formulas.
 func twin(seed uint64, k int, service, rate, seconds float64, stops [][2]float64) (mean float64, all []float64) {
 	r := detmath.NewRandom(seed, "twin")
 	free := make([]float64, k)
@@ -52,7 +52,7 @@ func twin(seed uint64, k int, service, rate, seconds float64, stops [][2]float64
 	return sum / float64(len(all)), all
 }
 
-// twins is the mean of many, and the 99th percentile of all of them.
+// twins is the mean of many runs, and the 99th percentile of all of them.
 func twins(runs, k int, service, rate, seconds float64, stops [][2]float64) (mean, p99 float64) {
 	var every []float64
 	for seed := range uint64(runs) {
@@ -64,7 +64,8 @@ func twins(runs, k int, service, rate, seconds float64, stops [][2]float64) (mea
 	return mean, every[len(every)*99/100]
 }
 
-// requestsOnly is a service that computes, on CPUs of its own: its service time is known.
+// requestsOnly is a service that only computes, on CPUs of its own, so its service time is
+// known.
 func requestsOnly(k int, service float64, c Config, load float64) Config {
 	s := Spec{Name: "a", Threads: k, Work: WorkSpec{Cycles: service * c.System.Hz, Instructions: 1}}
 	s.Demand = DemandSpec{Rate: load * float64(k) / service, Queue: 1 << 30}
@@ -77,9 +78,9 @@ func requestsOnly(k int, service float64, c Config, load float64) Config {
 	return c
 }
 
-// The mean latency of two minutes from empty, over loads up to beyond saturation,
-// servers and steps, against the twin: a backlog is not counted twice, and a queue that
-// takes hours to settle is not there at once.
+// The mean latency of two minutes from empty, over loads up to beyond saturation, servers
+// and steps, against the twin. A backlog is not counted twice, and a queue that takes hours
+// to settle does not settle at once.
 func TestLatencyAgainstTwin(t *testing.T) {
 	worst := 0.0
 	for _, k := range []int{1, 4, 16} {
@@ -102,8 +103,8 @@ func TestLatencyAgainstTwin(t *testing.T) {
 	t.Logf("worst: %.1f %%", 100*worst)
 }
 
-// One stop of 0.5 s a minute at a load of 0.7 adds λ S²/2 / (1 − ρ) of waiting, and its
-// tail, whatever the step: by the twin.
+// One stop of 0.5 s per minute at a load of 0.7 adds λ S²/2 / (1 − ρ) of waiting, and its
+// tail, whatever the step; checked against the twin.
 func TestStopAgainstTwin(t *testing.T) {
 	const service = 0.00072
 	stop := [][2]float64{{0, 0.5}}
@@ -124,7 +125,7 @@ func TestStopAgainstTwin(t *testing.T) {
 	}
 }
 
-// Many short stops, of a move, are a slower server and each its own late ones.
+// Many short stops, as in a move, are a slower server, and each has its own late requests.
 func TestManyStopsAgainstTwin(t *testing.T) {
 	const service = 0.002
 	var stops [][2]float64
@@ -158,7 +159,7 @@ func TestFiniteQueueDrops(t *testing.T) {
 			got := w.Truth()[0]
 			near(t, fmt.Sprintf("dropped at %v", load), got.Dropped/got.Asked, want, 0.03)
 			near(t, "asked", got.Ops+got.Dropped+w.live[0].queue, got.Asked, 1e-9)
-			// By Little's law, of M/M/1/3.
+			// By Little's law, for M/M/1/3.
 			p, all, in := 1.0, 1.0, 0.0
 			for j := 1.0; j <= 3; j++ {
 				p *= load

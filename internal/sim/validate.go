@@ -15,7 +15,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Limits of a spec: beyond is a slip of the pen, not a machine's load.
+// Limits of a spec: a larger value is a typing error, not a machine's load.
 const (
 	maxThreads  = 1 << 16
 	maxReplicas = 1 << 12
@@ -23,17 +23,17 @@ const (
 	day         = 24 * time.Hour
 )
 
-// Problem is what of a spec cannot be.
+// Problem is an invalid part of a spec.
 type Problem struct {
 	// Field is its path, as a scenario spells it: "demand.rate", "work.regions[1].writes".
 	Field string
-	Text  string // what it is, and what is wanted: "-3: want 0 or more"
+	Text  string // the value, and what is wanted: "-3: want 0 or more"
 }
 
 // String is "demand.rate -3: want 0 or more".
 func (p Problem) String() string { return p.Field + " " + p.Text }
 
-// Validate says what of a spec cannot be on this machine, in the order of its fields.
+// Validate lists what is invalid in a spec on this machine, in the order of its fields.
 func (s Spec) Validate(m machine.Machine) []Problem {
 	v := &validator{}
 	v.identity(s)
@@ -51,14 +51,14 @@ func (v *validator) addError(field string, value any, want string) {
 	v.problems = append(v.problems, Problem{field, fmt.Sprintf("%v: want %s", value, want)})
 }
 
-// check wants ok; else the value is a problem.
+// check reports the value as a problem unless ok.
 func (v *validator) check(ok bool, field string, value any, want string) {
 	if !ok {
 		v.addError(field, value, want)
 	}
 }
 
-// amount is finite and not negative.
+// amount must be finite and not negative.
 func (v *validator) amount(field string, x float64) {
 	v.check(x >= 0 && x <= maxAmount, field, x, "0 or more")
 }
@@ -82,7 +82,7 @@ func (v *validator) identity(s Spec) {
 	v.share("target_local_ratio", float64(s.Target))
 }
 
-// nameable is what can be part of a cgroup's path, and is safe to print.
+// nameable reports whether a name can be part of a cgroup's path and is safe to print.
 func nameable(name string) bool {
 	ok := name != "" && len(name) <= 200 && name != "." && name != ".."
 	for _, c := range name {
@@ -113,7 +113,7 @@ func (v *validator) memory(s Spec, m machine.Machine) {
 	}
 }
 
-// memoryOf is what these nodes have for workloads; of none: all nodes.
+// memoryOf is the memory that these nodes have for workloads; with no nodes: all nodes.
 func memoryOf(m machine.Machine, nodes set.NodeSet) (sum float64) {
 	for _, n := range m.Nodes {
 		if nodes.IsEmpty() || nodes.Has(n.ID) {
@@ -188,7 +188,7 @@ func (v *validator) start(s StartSpec, m machine.Machine) {
 	v.check(s.Bind.IsEmpty() || s.Interleave.IsEmpty(), "start.interleave", s.Interleave, "nothing where there is start.bind")
 }
 
-// onlineCPUs are those of the nodes: a CPU whose node is unknown is nowhere.
+// onlineCPUs are the CPUs of the nodes; a CPU of unknown node does not count.
 func onlineCPUs(m machine.Machine) set.CPUSet { return m.CPUsOf(m.NodeIDs()) }
 
 func (v *validator) times(s Spec) {
@@ -212,8 +212,8 @@ type SpecProblem struct {
 
 func (p SpecProblem) Error() string { return fmt.Sprintf("workload %q: %s", p.Name, p.Problem) }
 
-// ValidateAll is Validate of each, and what of them cannot be together: two of one
-// name, or more memory at one time than there is, on the nodes that it is bound to.
+// ValidateAll is Validate for each spec, and for all together: two specs with one name, or
+// more memory at one time than there is on the nodes that it is bound to.
 func ValidateAll(specs []Spec, m machine.Machine) []SpecProblem {
 	var all []SpecProblem
 	add := func(i int, p Problem) { all = append(all, SpecProblem{i, specs[i].Name, p}) }
@@ -244,12 +244,12 @@ func ValidateAll(specs []Spec, m machine.Machine) []SpecProblem {
 	return all
 }
 
-// mostBindings is how many sets of nodes bindings looks at: sets that overlap may come
-// to many.
+// mostBindings bounds the sets of nodes that bindings examines, as overlapping sets may be
+// many.
 const mostBindings = 256
 
-// bindings are the sets of nodes that memory is bound to, and what those that overlap
-// come to together: what is bound within one has to fit there.
+// bindings are the sets of nodes that memory is bound to, and the unions of overlapping
+// sets: what is bound within a union must fit there.
 func bindings(specs []Spec) (all []set.NodeSet) {
 	add := func(nodes set.NodeSet) {
 		if !nodes.IsEmpty() && !slices.Contains(all, nodes) && len(all) < mostBindings {
@@ -269,9 +269,9 @@ func bindings(specs []Spec) (all []set.NodeSet) {
 	return all
 }
 
-// crowded finds the first spec at whose arrival there is too little memory for all that
-// are bound within these nodes; of none, for all. First touch, wherever, falls over to
-// other nodes, and bounds nothing.
+// crowded finds the first spec at whose arrival there is too little memory for all specs
+// bound within these nodes; with no nodes, for all specs. First touch falls over to other
+// nodes from anywhere, and bounds nothing.
 func crowded(specs []Spec, m machine.Machine, nodes set.NodeSet) (int, Problem, bool) {
 	have := memoryOf(m, nodes)
 	within := func(s Spec) bool {
@@ -287,17 +287,17 @@ func crowded(specs []Spec, m machine.Machine, nodes set.NodeSet) (int, Problem, 
 		switch {
 		case !within(s) || sum <= have:
 		case nodes.IsEmpty():
-			text := fmt.Sprintf("%v with all that are there then: want no more than the machine has, %v", unit.Bytes(sum), unit.Bytes(have))
+			text := fmt.Sprintf("%v with the other workloads of that time: want no more than the machine has, %v", unit.Bytes(sum), unit.Bytes(have))
 			return i, Problem{"memory", text}, true
 		default:
-			text := fmt.Sprintf("%v: want nodes with %v for all that are bound to nodes %v then: they have %v", s.Start.Bind, unit.Bytes(sum), nodes, unit.Bytes(have))
+			text := fmt.Sprintf("%v: want nodes with %v for all workloads bound to nodes %v at that time: they have %v", s.Start.Bind, unit.Bytes(sum), nodes, unit.Bytes(have))
 			return i, Problem{"start.bind", text}, true
 		}
 	}
 	return 0, Problem{}, false
 }
 
-// validate is NewWorld's.
+// validate is the check of NewWorld.
 func (c Config) validate() error {
 	n := len(c.Machine.Nodes)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Each thing that cannot be is told with its workload, field and what is wanted.
+// Each problem is reported with its workload, its field and what is wanted.
 func TestBadSpecs(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -22,7 +22,7 @@ func TestBadSpecs(t *testing.T) {
 		{"rate", `workload "feed": demand.rate -3: want 0 or more`, func(s *Spec) { s.Demand.Rate = -3 }},
 		{"nan", `workload "feed": demand.rate NaN: want 0 or more`, func(s *Spec) { s.Demand.Rate = math.NaN() }},
 		{"name", `workload "a/b": name "a/b": want letters, digits`, func(s *Spec) { s.Name = "a/b" }},
-		{"nobody", `workload "": name "": want letters, digits`, func(s *Spec) { s.Name = "" }},
+		{"no name", `workload "": name "": want letters, digits`, func(s *Spec) { s.Name = "" }},
 		{"threads", `workload "feed": threads 0: want 1 to 65536`, func(s *Spec) { s.Threads = 0 }},
 		{"replicas", `workload "feed": replicas -1: want 0 (one) to 4096`, func(s *Spec) { s.Replicas = -1 }},
 		{"quota", `workload "feed": cpu_limit -1: want 0 or more`, func(s *Spec) { s.CPULimit = -1 }},
@@ -74,7 +74,7 @@ func TestBadTogether(t *testing.T) {
 		one, other set.NodeSet
 		want       string
 	}{
-		{set.FromNodes(0), set.FromNodes(0), `workload "a": start.bind 0: want nodes with 1 GiB for all that are bound to nodes 0 then: they have 753 MiB`},
+		{set.FromNodes(0), set.FromNodes(0), `workload "a": start.bind 0: want nodes with 1 GiB for all workloads bound to nodes 0 at that time: they have 753 MiB`},
 		{set.FromNodes(0), set.FromNodes(1), ""},
 		{set.FromNodes(0), set.NodeSet{}, ""},
 	} {

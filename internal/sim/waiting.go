@@ -8,38 +8,38 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// waiting is how many requests wait, in expectation, while a load stays what it is:
+// waiting is the expected number of waiting requests under a constant load:
 //
 //	dL/dt = rate − capacity + idle,   idle = v g / (L + offset)
 //
-// As a diffusion that is reflected at 0 (Abate and Whitt, Transient behavior of
-// regulated Brownian motion, 1987): v is half of its variance a second, and
-// idle × L / v is 1 in the steady state, and 2/π when it has just begun. In between,
-// and in overload, g = (2/π)^(1 − x), x = L / L(∞) with the sign of the spare capacity:
-// within 5 % of the exact moments. The offset is such that L(∞) is Sakasegawa's. So a
-// queue near saturation grows as the root of time, a backlog by the drift alone, and
-// both into each other without a seam.
+// It is a diffusion that is reflected at 0 (Abate and Whitt, Transient behavior of
+// regulated Brownian motion, 1987): v is half of its variance per second, and idle × L / v
+// is 1 in the steady state, and 2/π at the beginning. In between, and in overload, g =
+// (2/π)^(1 − x), x = L / L(∞) with the sign of the spare capacity: within 5 % of the exact
+// moments. The offset is chosen so that L(∞) is Sakasegawa's. So a queue near saturation
+// grows as the root of time, a backlog by the drift alone, and one turns into the other
+// smoothly.
 type waiting struct {
 	station
-	rate    float64 // requests a second that come
-	let     float64 // of them, that find room
+	rate    float64 // requests per second that arrive
+	let     float64 // those of them that find room
 	drift   float64 // rate − capacity
 	v       float64
 	offset  float64
-	rest    float64 // where it comes to rest; +Inf: nowhere
-	delayed float64 // how likely it is that a request waits, at rest
+	rest    float64 // number at rest; +Inf: it never rests
+	delayed float64 // probability that a request waits, at rest
 	room    float64
 
-	number  float64 // that wait
-	backlog float64 // of them, because more came than could be done
+	number  float64 // number that waits
+	backlog float64 // those of them that wait because more arrived than could be done
 	late    float64 // seconds since there was no backlog
 	area    float64 // requests × seconds
 	tail    *tail
-	share   float64 // of the requests that are recorded
-	extra   float64 // that these wait besides
+	share   float64 // share of the requests that is recorded
+	extra   float64 // additional wait of these
 }
 
-// waiting begins with an empty queue.
+// waiting starts with an empty queue.
 func (q station) waiting(rate, let, room float64) waiting {
 	x := waiting{station: q, rate: rate, let: let, room: room, share: 1}
 	capacity := q.capacity()
@@ -58,7 +58,7 @@ func (q station) waiting(rate, let, room float64) waiting {
 	return x
 }
 
-// step goes through a step with stops, the first at its start.
+// step computes a step with stops, the first at its start.
 func (x *waiting) step(dt, still, call float64) {
 	if still <= 0 {
 		x.run(dt)
@@ -77,14 +77,14 @@ func (x *waiting) step(dt, still, call float64) {
 	}
 }
 
-// slower is many short stops: a slower server, and of each stop its own late ones,
-// λ S²/2 / (1 − ρ).
+// slower treats many short stops as a slower server, where each stop has its own late
+// requests, λ S²/2 / (1 − ρ).
 func (x *waiting) slower(dt, still, call float64) {
 	q := x.station
 	q.service /= 1 - still/dt
 	y := q.waiting(x.rate, x.let, x.room)
 	y.number, y.backlog, y.late, y.tail = x.number, x.backlog, x.late, x.tail
-	late := min(1, still/dt/max(0.05, 1-x.rate/x.capacity())) // come in a stop, or in what it left
+	late := min(1, still/dt/max(0.05, 1-x.rate/x.capacity())) // arrive in a stop, or in its aftermath
 	y.share = 1 - late
 	y.run(dt)
 	y.share = late / lateParts
@@ -97,11 +97,11 @@ func (x *waiting) slower(dt, still, call float64) {
 	*x = y
 }
 
-// lateParts: requests that wait for the end of a stop are recorded in so many parts, their
-// waits spread evenly.
+// lateParts: requests that wait for the end of a stop are recorded in this many parts, with
+// their waits spread evenly.
 const lateParts = 4
 
-// stand is a stop: all requests that come wait.
+// stand is a stop: all arriving requests wait.
 func (x *waiting) stand(seconds float64) {
 	more := max(0, min(x.rate*seconds, x.room-x.number))
 	x.area += (x.number + more/2) * seconds
@@ -113,12 +113,12 @@ func (x *waiting) stand(seconds float64) {
 const (
 	// pieces of the time in which a queue is not at rest.
 	pieces = 16
-	// resting is how many times v / drift² it takes to come to rest.
+	// resting is how many times v / drift² the queue takes to come to rest.
 	resting = 16
 )
 
-// run is a time at full speed: until it is at rest in pieces, short ones first, as a
-// queue grows by the root of time.
+// run is time at full speed, in pieces until the queue is at rest. Short pieces come first,
+// as a queue grows by the root of time.
 func (x *waiting) run(seconds float64) {
 	moving := seconds
 	if x.drift < 0 {
@@ -140,7 +140,7 @@ func (x *waiting) run(seconds float64) {
 // logBegin is ln 2/π.
 var logBegin = detmath.Log(2 / math.Pi)
 
-// speed is dL/dt, and its derivative by L.
+// speed is dL/dt, and its derivative with respect to L.
 func (x *waiting) speed() (speed, by float64) {
 	z := x.number + x.offset
 	g, slope := 1.0, 0.0
@@ -151,8 +151,8 @@ func (x *waiting) speed() (speed, by float64) {
 	return x.drift + x.v*g/z, x.v * (slope - g/z) / z
 }
 
-// piece is an exponential step (Rosenbrock–Euler): exact where the speed is linear. It
-// does not go past where the queue comes to rest.
+// piece is an exponential step (Rosenbrock–Euler), exact where the speed is linear. It does
+// not go past the state of rest.
 func (x *waiting) piece(seconds float64) {
 	speed, by := x.speed()
 	one, s := expMoments(by * seconds)
@@ -177,8 +177,8 @@ func (x *waiting) piece(seconds float64) {
 	x.backlog = backlog
 }
 
-// record puts down the requests that were done in a time, with so many waiting, of them
-// so many as a backlog: those waited for what came meanwhile.
+// record adds the requests done in a time, with this many waiting, some of them as a
+// backlog: those waited for what came meanwhile.
 func (x *waiting) record(seconds, number, backlog float64) {
 	capacity := x.capacity()
 	count, chance := min(x.let, capacity)*seconds, max(0, number-backlog)
@@ -189,7 +189,7 @@ func (x *waiting) record(seconds, number, backlog float64) {
 		return
 	}
 	count *= x.share
-	wait := max(0, chance-x.rest) / capacity // left over from a higher load
+	wait := max(0, chance-x.rest) / capacity // remains of a higher load
 	if x.let > 0 {
 		wait += min(chance, x.rest) / min(x.let, capacity)
 	}
@@ -202,9 +202,10 @@ func (x *waiting) record(seconds, number, backlog float64) {
 	x.tail.addRequests(count, x.service+x.extra+wait-deviation, deviation)
 }
 
-// deviation is of a wait by chance, such that its 99th percentile is ln 100 − 1 of it
-// beyond the mean: at rest an exponential for those that wait; without rest first half a
-// normal (2.576 σ, its mean 0.798 σ), then, with a backlog, a whole one (2.326 σ).
+// deviation is the scale of a wait by chance, such that its 99th percentile is ln 100 − 1
+// of it above the mean. At rest it is an exponential for those that wait. Without rest it
+// is first half a normal (2.576 σ, its mean 0.798 σ), then, with a backlog, a whole one
+// (2.326 σ).
 func (x *waiting) deviation(wait float64) float64 {
 	if x.drift < 0 {
 		return wait * math.Sqrt(max(0, 2/max(x.delayed, 1e-12)-1))

@@ -8,8 +8,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Window is what happened since the last one, as a kernel would tell it: counters
-// are deltas, figures are modelled. Outcomes are those of Apply since.
+// Window is what happened since the last one, as a kernel would report it: counters are
+// deltas, figures are modelled. Outcomes are those of Apply since.
 func (w *World) Window() window.Window {
 	w.endMoves()
 	w.seq++
@@ -31,7 +31,7 @@ func (w *World) Window() window.Window {
 	return out
 }
 
-// tell is one workload.
+// tell fills in one workload.
 func (w *World) tell(x *window.Workload, wl *Workload, r Reading) {
 	x.ID, x.Service, x.Owner = wl.ID, wl.service, wl.Owner
 	wl.Spec.tell(x)
@@ -47,7 +47,7 @@ func (w *World) tell(x *window.Workload, wl *Workload, r Reading) {
 	w.population.Tell(wl, x, r)
 }
 
-// Pages are told as whole ones.
+// Pages are reported as whole ones.
 func Pages(pages float64) unit.Value[unit.Bytes] {
 	return unit.Modelled(linux.BytesOf(pages), Simulator)
 }

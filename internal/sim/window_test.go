@@ -11,8 +11,9 @@ import (
 	"homenode/internal/window"
 )
 
-// One that came 5 s before the window's end used its CPU for 5 s of 60: no process that
-// reads counters at the windows can know. From the second window on it is known.
+// A workload that came 5 s before the window's end used its CPU for 5 s of 60. A process
+// that reads counters at the windows cannot know that. From the second window on it is
+// known.
 func TestFirstWindow(t *testing.T) {
 	known := func(wl window.Workload) (all [7]bool) {
 		return [7]bool{wl.CPU.Known(), wl.CPUByNode[0].Known(), wl.Cycles.Known(), wl.Instructions.Known(), wl.StallCycles.Known(), wl.LocalLoads.Known(), wl.RemoteLoads.Known()}
@@ -36,7 +37,7 @@ func TestFirstWindow(t *testing.T) {
 	}
 }
 
-// Churn is exponential: cut into steps, the same share is left. Those who stand still
+// Churn is exponential: cut into steps, the same share is left. Workloads that stand still
 // neither grow nor churn.
 func TestGrowthByRunning(t *testing.T) {
 	stays := func(step time.Duration, freeze bool) (near, anon unit.Bytes) {

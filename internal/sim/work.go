@@ -12,7 +12,7 @@ import (
 
 // What follows from a spec alone.
 
-// IDs are those of a spec's workloads, one a replica.
+// IDs are the IDs of a spec's workloads, one per replica.
 func (s *Spec) IDs() []string {
 	if s.replicas() == 1 {
 		return []string{s.id(0)}
@@ -24,7 +24,7 @@ func (s *Spec) IDs() []string {
 	return all
 }
 
-// id is that of a replica.
+// id is the ID of a replica.
 func (s *Spec) id(replica int) string {
 	if s.replicas() == 1 {
 		return "/" + s.Name
@@ -34,7 +34,7 @@ func (s *Spec) id(replica int) string {
 
 func (s *Spec) replicas() int { return max(1, s.Replicas) }
 
-// Held is the bytes that a workload cannot do without: page cache can be dropped.
+// Held is the bytes that a workload cannot do without. Page cache can be dropped.
 func (s *Spec) Held() float64 {
 	return float64(s.Memory.Private) + float64(s.Memory.Shared) + float64(s.Memory.Files)
 }
@@ -67,7 +67,7 @@ func (s *WorkSpec) In(p PhaseSpec) memsys.Work {
 	return work
 }
 
-// orOne is a factor that may be left out.
+// orOne is a factor that may be omitted.
 func orOne(factor float64) float64 {
 	if factor == 0 {
 		return 1
@@ -75,7 +75,7 @@ func orOne(factor float64) float64 {
 	return factor
 }
 
-// CyclesAlone is what an operation costs on a node before anything ran: all its misses
+// CyclesAlone is the cost of an operation on a node before anything has run: all its misses
 // are local.
 func CyclesAlone(sys *memsys.System, work *memsys.Work, node int) float64 {
 	cycles := work.Cycles
@@ -85,9 +85,9 @@ func CyclesAlone(sys *memsys.System, work *memsys.Work, node int) float64 {
 	return max(1, cycles)
 }
 
-// PrivateShare is the share of a workload's accesses that go to private memory. mixed:
-// its regions are of both kinds and the spec gives no share. Then it is a guess, by
-// accesses and how little of a region fits into an LLC, which the first Solve corrects
+// PrivateShare is the share of a workload's accesses that go to private memory. mixed: its
+// regions are of both kinds and the spec gives no share. Then it is a guess, from the
+// accesses and from how little of a region fits into an LLC. The first Solve corrects it
 // (memsys.Solver.OwnReads).
 func PrivateShare(sys *memsys.System, s *Spec, work *memsys.Work) (share float64, mixed bool) {
 	m := &s.Memory
@@ -110,13 +110,13 @@ func PrivateShare(sys *memsys.System, s *Spec, work *memsys.Work) (share float64
 			own += reads
 		}
 	}
-	if all == 0 { // it reads nothing but the lines it adds to: they are shared
+	if all == 0 { // it reads only the lines it adds to, which are shared
 		return 0, false
 	}
 	return own / all, own > 0 && own < all
 }
 
-// Wakes is how often one of its threads wakes up an operation.
+// Wakes is the number of wake-ups of its threads per operation.
 func (s *Spec) Wakes() float64 {
 	switch d := &s.Demand; {
 	case d.Wakes >= 0:
@@ -127,13 +127,13 @@ func (s *Spec) Wakes() float64 {
 	return 0
 }
 
-// Straggle is how much longer the slowest of its threads takes to a barrier than the
-// mean one, where they are all in the same place:
+// Straggle is the ratio between the time of the slowest of its threads to a barrier and the
+// mean thread's, where all are in the same place:
 //
 //	1 + √(2 ln n × spread / N)
 //
-// n threads do N operations of random work between two barriers, and the largest of n
-// sums of N is so far above their mean.
+// n threads do N operations of random work between two barriers; the largest of n sums of N
+// is this far above their mean.
 func (s *Spec) Straggle() float64 {
 	n := float64(s.Threads)
 	return 1 + math.Sqrt(2*detmath.Log(n)*orOne(s.Demand.Spread)/float64(s.Work.Barrier))

@@ -11,18 +11,18 @@ import (
 // Workload is one replica of a spec. The exported fields are for the Population.
 type Workload struct {
 	asking
-	Works []memsys.Work // by phase, shared by replicas; one without phases
+	Works []memsys.Work // by phase, shared by replicas; one entry without phases
 	Cpuset
 	service    string
 	came, gone bool
-	seen       bool // by a Window: its counters have been read once
+	seen       bool // a Window has read its counters once
 	Group      linux.Group
 
 	Private float64 // share of its accesses that go to private memory
-	Mixed   bool    // that share follows from what its regions read beyond the caches
+	Mixed   bool    // that share is derived from what its regions read beyond the caches
 	Slow    float64 // factor on its cycles: the cost of NUMA balancing in the last step
 	Owed    Owed
-	Grown   float64 // pages of anonymous memory so far, beyond the start's
+	Grown   float64 // pages of anonymous memory added since the start
 
 	ByCPU []float64 // CPU seconds by node since the last Window
 	Win   Counts    // since the last Window
@@ -34,7 +34,7 @@ type Counts struct {
 	Seconds, Asked, Ops, Dropped float64
 	CPU, Cycles, Instructions    float64
 	Stall, Local, Remote         float64
-	Requests, Waits              float64 // of the uncore: misses of L2, cycles
+	Requests, Waits              float64 // uncore requests and waits: misses of L2, cycles
 	Latency                      float64
 	Stalled, Bound               float64
 }
@@ -63,7 +63,7 @@ func (wl *Workload) Count(c *Counts) {
 	wl.Got.add(c)
 }
 
-// NewCounts begins the counts of a step of dt seconds.
+// NewCounts starts the counts of a step of dt seconds.
 func (wl *Workload) NewCounts(dt float64) Counts {
 	c := Counts{Seconds: dt, Stalled: wl.Demand.Still}
 	if wl.Bound {
@@ -72,7 +72,7 @@ func (wl *Workload) NewCounts(dt float64) Counts {
 	return c
 }
 
-// Here says that it has arrived and not departed.
+// Here reports that it has arrived and not departed.
 func (wl *Workload) Here() bool { return wl.came && !wl.gone }
 
 // replicasOf makes a spec's workloads; they are not present yet.

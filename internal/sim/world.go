@@ -15,35 +15,35 @@ import (
 	"homenode/internal/window"
 )
 
-// Config is a world at its start.
+// Config describes a world at its start.
 type Config struct {
 	Machine machine.Machine
 	System  memsys.System
 	Linux   linux.Settings
-	Specs   []Spec // kept: do not change them afterwards
+	Specs   []Spec // the world keeps them: do not change them afterwards
 	Seed    uint64
 	Start   time.Time // of the first step; the hour of the day is UTC's
 	// Step is the length of a step; a window has several. 0: a second for amounts, 10 ms
 	// for single threads.
 	Step time.Duration
-	// Interleave starts workloads without a memory policy with their memory
-	// interleaved over all nodes, as 'numactl --interleave=all' does.
+	// Interleave starts workloads without a memory policy with their memory interleaved
+	// over all nodes, as 'numactl --interleave=all' does.
 	Interleave bool
-	// Resctrl: the host has resctrl and PSI. Windows tell what workloads hold of the LLCs,
-	// their traffic, and how long they waited for a CPU; and workloads can be isolated.
-	// Only for amounts.
+	// Resctrl: the host has resctrl and PSI. Windows report what workloads hold of the
+	// LLCs, their traffic, and how long they waited for a CPU; and workloads can be
+	// isolated. Only for amounts.
 	Resctrl bool
 }
 
 const (
 	defaultStep = time.Second
-	// kernelShare of a node's memory is the kernel's own: page structures (64 bytes of
-	// 4096), slabs, tables. A choice; more leaves less for workloads.
+	// kernelShare is the kernel's own share of a node's memory: page structures (64 bytes
+	// of 4096), slabs, tables. It is a choice; more leaves less for workloads.
 	kernelShare = 0.02
 )
 
-// World is a simulated machine. It is not safe for concurrent use. The exported fields
-// are for its Population.
+// World is a simulated machine. It is not safe for concurrent use. The exported fields are
+// for its Population.
 type World struct {
 	Config Config
 	Host   linux.Host
@@ -58,7 +58,7 @@ type World struct {
 	live []*Workload // present, parallel to Host.Groups
 
 	clock
-	now, since time.Duration // from the start; of the last Window
+	now, since time.Duration // time since the start; of the last Window
 	next       time.Duration // when a workload arrives or departs
 	seq        uint64
 	outcomes   []action.Outcome
@@ -69,12 +69,12 @@ type World struct {
 // run on, and what they do in a step. There are two: amounts of threads by node (this
 // package), and single threads (sim/threadworld).
 type Population interface {
-	// Begin places the threads of a workload that arrives. It holds no memory yet.
+	// Begin places the threads of an arriving workload. It holds no memory yet.
 	Begin(wl *Workload)
-	// End takes the threads of a workload that departs off their CPUs.
+	// End takes the threads of a departing workload off their CPUs.
 	End(wl *Workload)
-	// Step is one step of time, of which the world has only the clock: demand, growth, moves
-	// and accounts are the population's calls.
+	// Step is one step of time. The world itself has only the clock: the population calls
+	// for demand, growth, moves and accounts.
 	Step(step time.Duration)
 	// Open is called before a workload's pages are used or changed: then
 	// Group.Memory.Private has them by the node of their threads. Close is called after
@@ -85,12 +85,12 @@ type Population interface {
 	MainNode(wl *Workload) int
 	// CPUsChanged moves threads after a change of the workload's cpuset.
 	CPUsChanged(wl *Workload)
-	// Take takes a step that only this population knows; false: the world takes it.
+	// Take carries out a step that only this population knows; false: the world does it.
 	Take(wl *Workload, s action.Step) (action.Outcome, bool)
 	// Tell adds to a window: anonymous memory by node, and what only this population knows.
 	Tell(wl *Workload, x *window.Workload, r Reading)
 	// P99 is the 99th percentile of an operation's seconds in a closed loop since the last
-	// call; 0: not known.
+	// call; 0: unknown.
 	P99(wl *Workload) float64
 }
 
@@ -127,8 +127,7 @@ func New(c Config, step time.Duration, populate func(*World, []*Workload) Popula
 	return w, nil
 }
 
-// Run lets time pass, in steps, until d later. A step ends early where a workload arrives
-// or departs.
+// Run lets d of time pass, in steps. A step ends early where a workload arrives or departs.
 func (w *World) Run(d time.Duration) {
 	for end := w.now + d; w.now < end; {
 		step := min(w.Config.Step, end-w.now, w.next-w.now)
@@ -140,10 +139,10 @@ func (w *World) Run(d time.Duration) {
 	}
 }
 
-// Now is the time that has passed since the start.
+// Now is the time since the start.
 func (w *World) Now() time.Duration { return w.now }
 
-// arrive begins the workloads whose time has come, in the order of their IDs, and finds
+// arrive starts the workloads whose time has come, in the order of their IDs, and computes
 // when the next one arrives or departs.
 func (w *World) arrive() {
 	w.next = math.MaxInt64
@@ -159,7 +158,7 @@ func (w *World) arrive() {
 	}
 }
 
-// depart ends the workloads whose time has come; requests that wait are dropped.
+// depart ends the workloads whose time has come; waiting requests are dropped.
 func (w *World) depart() {
 	w.live = slices.DeleteFunc(w.live, func(wl *Workload) bool {
 		if wl.Spec.Depart == 0 || wl.Spec.Depart > w.now {
@@ -174,7 +173,7 @@ func (w *World) depart() {
 	})
 }
 
-// find is a workload that is present.
+// find returns a workload that is present.
 func (w *World) find(id string) (*Workload, bool) {
 	i, ok := slices.BinarySearchFunc(w.all, id, func(wl *Workload, id string) int { return cmp.Compare(wl.ID, id) })
 	if !ok || !w.all[i].Here() {

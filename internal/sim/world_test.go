@@ -22,8 +22,8 @@ func cyclesPerOp(w *World) float64 {
 }
 
 // One chase on shape two: 4 cycles of its own, then a read that no cache has (its 32 MiB
-// are 512 L2s and 64 LLCs): 216 cycles to its own node's memory, 373 to the other's,
-// of the fraction that misses, and a little waiting at the controller.
+// are 512 L2s and 64 LLCs): 216 cycles to its own node's memory, 373 to the other's, for
+// the fraction that misses, and a little waiting at the controller.
 func TestChaseByHand(t *testing.T) {
 	for _, c := range []struct {
 		touch int
@@ -37,8 +37,8 @@ func TestChaseByHand(t *testing.T) {
 	}
 }
 
-// Half a CPU's worth of requests, one thread: as many done as asked, CPU time by the
-// cycles, latency as M/M/1 has it.
+// Half a CPU's worth of requests, one thread: as many done as requested, CPU time by the
+// cycles, latency as in M/M/1.
 func TestServiceByHand(t *testing.T) {
 	s := serving("feed", 1, 1000)
 	s.Start = StartSpec{CPUs: set.FromCPUs(0), Pinned: true}
@@ -58,8 +58,8 @@ func TestServiceByHand(t *testing.T) {
 	near(t, "P99", got.P99, 2*service*math.Log(100), 0.05)
 }
 
-// More than it can do: it is always busy, the queue is full, the rest is dropped, and
-// the latency is what the queue takes.
+// A load beyond its capacity: it is always busy, the queue is full, the rest is dropped,
+// and the latency is that of the full queue.
 func TestOverload(t *testing.T) {
 	s := serving("feed", 2, 1e6)
 	s.Demand.Queue = 1000
@@ -85,9 +85,9 @@ func TestThinking(t *testing.T) {
 	near(t, "operations", got.Ops, 60*2/(service+10e-6), 0.01)
 }
 
-// Regions say where accesses go: private ones to private memory, shared ones to shared
-// memory; what is never read counts for nothing, and what caches hold for little. Who
-// says what share it is has that.
+// Regions say where accesses go: private regions to private memory, shared regions to
+// shared memory. Memory that is never read does not count, and memory that caches hold
+// counts little. An explicit share in the spec overrides this.
 func TestRegionsReadTheirMemory(t *testing.T) {
 	own, both := RegionSpec{Size: 32 * unit.MiB, Accesses: 1}, RegionSpec{Size: 192 * unit.MiB, Shared: true, Accesses: 1}
 	hot, half := RegionSpec{Size: 16 * unit.KiB, Accesses: 9}, 0.5
@@ -117,7 +117,7 @@ func TestRegionsReadTheirMemory(t *testing.T) {
 	}
 }
 
-// A window says what the kernel would, and is one that policies may have.
+// A window reports what the kernel would, and is valid for policies.
 func TestWindow(t *testing.T) {
 	s := serving("feed", 2, 100)
 	s.Replicas, s.Approved, s.Target, s.CPULimit = 2, true, 0.8, 1.5
@@ -160,8 +160,8 @@ func TestWindow(t *testing.T) {
 	near(t, "CPU", chase.CPU.Or(0), 1, 1e-6)
 }
 
-// Arrivals and departures: they are in windows while they are there, and what a
-// departed one got is told once more.
+// Arrivals and departures: workloads are in windows while they are present, and what a
+// departed one got is reported once more.
 func TestComingAndGoing(t *testing.T) {
 	a, b := serving("a", 1, 10), serving("b", 1, 10)
 	a.Depart, b.Arrive = 2*time.Minute, time.Minute

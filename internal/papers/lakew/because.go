@@ -11,11 +11,12 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Applications are those of the paper, in the order in which to show their curves.
+// Applications are the paper's, in the order in which their curves are shown.
 var Applications = []string{"mpegaudio", "sunflow", "sor", "fft", "derby", "sockshop", "neo4j", "stream"}
 
-// because takes a factor apart: what an operation costs, and what of CPU time VMs get; and
-// says what the machine could cost at most, nothing else running.
+// because splits a factor into its causes: the CPU time that an operation takes, and the
+// CPU time that VMs get. It also gives the most that the machine can cost an application
+// when nothing else runs.
 func (j *judge) because(groups []*group) string {
 	cost, n := geometric(groups, func(g *group) (float64, bool) { return g.cheaper(runner.SMIPC, j.against) })
 	f, m := factorOf(groups, runner.SMIPC, j.against)
@@ -31,7 +32,7 @@ func (j *judge) because(groups []*group) string {
 	return s
 }
 
-// meanLocal is the mean share of local reads over groups.
+// meanLocal is the mean local share of DRAM reads over groups.
 func meanLocal(groups []*group, policy string) float64 {
 	sum, n := 0.0, 0
 	for _, g := range groups {
@@ -43,7 +44,7 @@ func meanLocal(groups []*group, policy string) float64 {
 	return sum / float64(max(1, n))
 }
 
-// worst is how many times as slow the groups' applications get by distance alone.
+// worst is the largest slowdown of the groups' applications that distance alone causes.
 func (j *judge) worst(groups []*group) (times float64, at int) {
 	for _, p := range j.curve {
 		if len(byApp(groups, p.App)) > 0 && p.Lost < 1 && 1/(1-p.Lost) > times {
@@ -53,14 +54,14 @@ func (j *judge) worst(groups []*group) (times float64, at int) {
 	return times, at
 }
 
-// What the paper's mpegaudio loses.
+// The loss of the paper's mpegaudio.
 const (
 	inServerLeast, inServerMost = 0.05, 0.10 // at distances 16 and 22
 	beyondMost                  = 0.17       // at 160 and 200
-	beyond                      = 100        // distances above are of other servers
+	beyond                      = 100        // a longer distance is to another server
 )
 
-// near and far are the curve of a program that computes.
+// near and far judge the curve of a program that computes.
 func (j *judge) near() arena.Finding {
 	inside, outside := j.lost("mpegaudio")
 	if len(inside) == 0 || len(outside) == 0 {
@@ -68,7 +69,7 @@ func (j *judge) near() arena.Finding {
 	}
 	ok := !slices.ContainsFunc(inside, func(p Point) bool { return p.Lost < inServerLeast || p.Lost > inServerMost })
 	return arena.Found(ok, points(inside), "One VM of 4 cores on one node, its memory on one other, nothing else running. "+
-		"Latency follows distance here, so one that loses a twentieth at 16 would lose most of its speed at 160: the paper's two figures go together only where far memory is cached nearer by, as its interconnect does and this model does not.")
+		"Latency follows distance here, so an application that loses a twentieth at 16 would lose most of its speed at 160. Both of the paper's figures can hold only if far memory is cached nearby, which its interconnect does and this model does not.")
 }
 
 func (j *judge) far() arena.Finding {
@@ -80,7 +81,8 @@ func (j *judge) far() arena.Finding {
 	return arena.Found(ok, points(outside), j.others())
 }
 
-// lost are an application's points beside its own node's, in its server and beyond.
+// lost returns an application's points on its own server, its own node excepted, and on
+// other servers.
 func (j *judge) lost(app string) (inside, outside []Point) {
 	for _, p := range j.curve {
 		switch {
@@ -102,7 +104,7 @@ func points(all []Point) string {
 	return strings.Join(s, ", ")
 }
 
-// others is what the farthest memory costs the other applications.
+// others names what the farthest memory costs the other applications.
 func (j *judge) others() string {
 	var s []string
 	for _, app := range Applications {
@@ -118,11 +120,11 @@ func (j *judge) others() string {
 	return "What others lose at the farthest: " + strings.Join(s, ", ") + "."
 }
 
-// guests and hardware are what a simulated machine cannot say.
+// guests and hardware are statements that a simulated machine cannot test.
 func guests(*judge) arena.Finding {
 	return arena.Untested("There are no guests here: a VM is a workload with a thread a vCPU. What a guest's own kernel does (its spin locks, its page tables, its balancing) is not modelled.")
 }
 
 func hardware(*judge) arena.Finding {
-	return arena.Untested("The machine is a model: distances are the paper's, latencies and bandwidths estimated. The interconnect's remote cache, coherence between servers (but for lines that threads of a VM add to), page-table and interrupt traffic are not in it.")
+	return arena.Untested("The machine is a model: distances are the paper's, latencies and bandwidths estimated. The interconnect's remote cache, coherence between servers (except for lines that threads of a VM add to), page-table and interrupt traffic are not in it.")
 }

@@ -21,21 +21,22 @@ import (
 	"homenode/internal/window"
 )
 
-// Guess is what an application truly is on the machine, and what it was taken for from
-// windows: while Linux had it everywhere, and after it was mapped.
+// Guess is an application's true class on the machine, and the classes inferred from
+// windows: while Linux had spread its memory, and after it was mapped.
 type Guess struct {
 	App           string
 	Truth         apps.Finding
 	Spread, Homed vmmap.Verdict
 }
 
-// When classes are looked at: before any memory could follow, and after all of it has.
+// When classes are read: before any memory could follow, and after all of it has.
 const (
 	spreadWindows = 8
 	homedWindows  = 45
 )
 
-// watching is the mapping that first only looks, and keeps what classes it saw.
+// watching is a mapping that at first only observes, and keeps the classes that it
+// inferred.
 type watching struct {
 	config  vmmap.Config
 	state   vmmap.State
@@ -48,7 +49,7 @@ func (p *watching) Name() string { return runner.SMIPC }
 func (p *watching) Step(m machine.Machine, w window.Window) (actions []action.Action) {
 	p.state, actions, _ = vmmap.Step(m, p.config, p.state, w)
 	if p.windows++; p.windows <= spreadWindows {
-		for i := range p.state.VMs { // it was not told: it must not believe that they have a place
+		for i := range p.state.VMs { // it did not place them, so its state must not say that it did
 			p.state.VMs[i] = vmmap.Memory{Workload: p.state.VMs[i].Workload, Look: p.state.VMs[i].Look}
 		}
 		p.spread = p.state
@@ -57,7 +58,7 @@ func (p *watching) Step(m machine.Machine, w window.Window) (actions []action.Ac
 	return actions
 }
 
-// Classes is one small VM of each application at once on the machine.
+// Classes runs one small VM of each application at once on the machine.
 func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 	var specs []sim.Spec
 	for i, name := range names {
@@ -68,7 +69,7 @@ func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 		Start: time.Date(2026, 1, 5, 20, 0, 0, 0, time.UTC), Step: time.Second,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look at classes: %w", err)
+		return nil, fmt.Errorf("infer classes: %w", err)
 	}
 	p := &watching{config: vmmap.DefaultConfig()}
 	loop := runner.Loop{World: w, Machine: m.Host, Policy: p, Actuate: runner.Actuate(runner.SMIPC, actuate.DefaultConfig()), Period: period}
@@ -86,18 +87,18 @@ func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 	return all, nil
 }
 
-// published are the classes that the paper gives its loads by hand. Of SPECjvm2008 it says
-// only that there are rabbits and devils.
+// published has the classes that the paper assigns to its loads by hand. Of SPECjvm2008 it
+// says only that it has rabbits and devils.
 var published = map[string][]apps.Class{
 	"neo4j": {apps.Sheep}, "sockshop": {apps.Sheep}, "derby": {apps.Sheep},
 	"sunflow": {apps.Rabbit, apps.Devil}, "fft": {apps.Rabbit, apps.Devil}, "sor": {apps.Rabbit, apps.Devil}, "mpegaudio": {apps.Rabbit, apps.Devil},
 	"stream": {apps.Devil},
 }
 
-// classes: what the loads are.
+// classes judges the classes of the loads.
 func (j *judge) classes() arena.Finding {
 	if len(j.guesses) == 0 {
-		return arena.Untested("%s", or(j.why, "Nobody looked at classes."))
+		return arena.Untested("%s", or(j.why, "Classes were not inferred."))
 	}
 	right, are := 0, []string{}
 	for _, g := range j.guesses {
@@ -107,16 +108,16 @@ func (j *judge) classes() arena.Finding {
 		are = append(are, fmt.Sprintf("%s %s", g.App, g.Truth.Class))
 	}
 	return arena.Found(right == len(j.guesses), fmt.Sprintf("%d of %d", right, len(j.guesses)),
-		"By measured slowdowns beside a stream and beside pointers in half of a cache of 6 MiB: "+strings.Join(are, ", ")+". What the programs read is our choice; nobody has published it.")
+		"By measured slowdowns beside a stream and beside pointers in half of a cache of 6 MiB: "+strings.Join(are, ", ")+". What the programs read is our choice: it is not published.")
 }
 
-// rightly is the share of classes that the issue asks for.
+// rightly is the share of classes that the issue requires to be right.
 const rightly = 0.90
 
-// inferred: whether classes need to be given at all.
+// inferred judges whether classes must be given at all.
 func (j *judge) inferred() arena.Finding {
 	if len(j.guesses) == 0 {
-		return arena.Untested("%s", or(j.why, "Nobody looked at classes."))
+		return arena.Untested("%s", or(j.why, "Classes were not inferred."))
 	}
 	var spread, homed, sensitive, before int
 	for _, g := range j.guesses {
@@ -127,7 +128,7 @@ func (j *judge) inferred() arena.Finding {
 	}
 	n := len(j.guesses)
 	return arena.Found(float64(homed) >= rightly*float64(n), fmt.Sprintf("%d of %d mapped VMs", homed, n),
-		fmt.Sprintf("Of %d applications %d classes and %d sensitivities are right once memory is home; %d and %d while Linux has them all over the machine. 90 %% was asked for of applications drawn at random; a test of sim/runner holds that on other machines (decision 0020).", n, homed, sensitive, spread, before))
+		fmt.Sprintf("Of %d applications %d classes and %d sensitivities are right once memory is home; %d and %d while Linux has spread their memory over the machine. 90 %% was the target for applications drawn at random; a test of sim/runner holds that on other machines (decision 0020).", n, homed, sensitive, spread, before))
 }
 
 func or(text, other string) string {

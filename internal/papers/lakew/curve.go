@@ -16,29 +16,29 @@ import (
 	"homenode/internal/sim/threadworld"
 )
 
-// Point is how fast an application is in a VM whose memory is at a distance, nothing
+// Point is the speed of an application in a VM whose memory is at a distance, with nothing
 // else running. Modelled.
 type Point struct {
 	App      string
 	Distance int     // SLIT
-	Ops      float64 // a second
-	// Lost is the share of what it does with its memory on its own node: 0.1 is a tenth
+	Ops      float64 // per second
+	// Lost is the lost share of its speed with memory on its own node: 0.1 is a tenth
 	// slower.
 	Lost float64
 }
 
 const (
-	// A point is measured for curveLasts after curveWarmup, in steps of curveStep: one VM
-	// alone is in one state of affairs, so that is much.
+	// A point is measured for curveLasts after curveWarmup, in steps of curveStep. A lone
+	// VM is in a steady state, so that is ample.
 	curveWarmup = 2 * time.Second
 	curveLasts  = 4 * time.Second
 	curveStep   = 100 * time.Millisecond
-	// curveCores is the size of the VM that is moved away from its memory: a small one.
+	// curveCores is the size of the VM that is moved away from its memory: a small VM.
 	curveCores = 4
 )
 
-// Curve is what distance costs each of the applications: one small VM pinned to cores of
-// one node, all its memory bound to one node at each distance that there is from there.
+// Curve measures what distance costs each application: one small VM, pinned to cores of one
+// node, with all its memory bound to one node at each distance from there.
 func Curve(m arena.Machine, names ...string) ([]Point, error) {
 	from, to, err := places(m.Host)
 	if err != nil {
@@ -61,7 +61,7 @@ func Curve(m arena.Machine, names ...string) ([]Point, error) {
 	return all, nil
 }
 
-// places are the first node with room for the VM, and for each distance from there the
+// places returns the first node with room for the VM and, for each distance from it, the
 // first node with memory, itself first.
 func places(h machine.Machine) (machine.Node, []int, error) {
 	k := slices.IndexFunc(h.Nodes, func(n machine.Node) bool { return n.CPUs.Len() >= curveCores && n.Memory.Or(0) > 0 })
@@ -84,7 +84,7 @@ func places(h machine.Machine) (machine.Node, []int, error) {
 	return from, to, nil
 }
 
-// alone is what the application does a second, pinned to the node's first cores.
+// alone returns the application's operations per second, pinned to the node's first cores.
 func alone(m arena.Machine, name string, from machine.Node, to int) (float64, error) {
 	spec := vm{Size{Name: "small", Cores: curveCores, Memory: Sizes[0].Memory}, name, 1}.spec()
 	spec.Start.Pinned = true

@@ -14,20 +14,20 @@ import (
 // run is one VM in one cell.
 type run struct {
 	seed  uint64
-	speed float64 // operations a second
-	cost  float64 // CPU seconds an operation
-	local float64 // share of its DRAM reads
+	speed float64 // operations per second
+	cost  float64 // CPU seconds per operation
+	local float64 // local share of its DRAM reads
 }
 
-// group is an application in VMs of a size, among the same others: what can be compared
-// from seed to seed, and between policies.
+// group is an application in VMs of one size, in the same mix. It can be compared from seed
+// to seed, and between policies.
 type group struct {
 	mix, app, size string
 	runs           map[string][]run // by policy
 }
 
-// groupsOf are the groups of a machine's cells, by size, application and mix. Workloads
-// that are no VMs of ours are left out.
+// groupsOf returns the groups of a machine's cells, by size, application and mix. It leaves
+// out workloads that are not VMs of the experiment.
 func groupsOf(r arena.Result, machine string) []*group {
 	var all []*group
 	for _, c := range r.Cells {
@@ -58,12 +58,12 @@ func groupFor(all *[]*group, mix, app, size string) *group {
 	return g
 }
 
-// rank is the place of a size, from small to huge.
+// rank orders sizes, from small to huge.
 func rank(size string) int {
 	return slices.IndexFunc(Sizes, func(s Size) bool { return s.Name == size })
 }
 
-// mean is of a figure of the policy's runs; false: there are none.
+// mean is the mean of a figure over the policy's runs; false: it has no runs.
 func (g *group) mean(policy string, of func(run) float64) (float64, bool) {
 	runs, sum := g.runs[policy], 0.0
 	for _, r := range runs {
@@ -75,34 +75,34 @@ func (g *group) mean(policy string, of func(run) float64) (float64, bool) {
 func speed(r run) float64 { return r.speed }
 func local(r run) float64 { return r.local }
 
-// factor is how many times as fast VMs of the group are with the policy as with another,
-// by mean speeds; false: unknown.
+// factor is the ratio of mean speeds of the group's VMs, with the policy and with another;
+// false: unknown.
 func (g *group) factor(policy, against string) (float64, bool) {
 	with, ok := g.mean(policy, speed)
 	without, ok2 := g.mean(against, speed)
 	return with / without, ok && ok2 && with > 0 && without > 0
 }
 
-// cheaper is how many times as much CPU time an operation takes with another policy as
-// with this one: what of factor is not CPU time that VMs got or waited for.
+// cheaper is the ratio of CPU time per operation, with another policy and with this one.
+// The rest of factor is CPU time that VMs got or waited for.
 func (g *group) cheaper(policy, against string) (float64, bool) {
 	with, ok := g.cost(policy)
 	without, ok2 := g.cost(against)
 	return without / with, ok && ok2
 }
 
-// cost is CPU seconds an operation, over all of the policy's runs.
+// cost is CPU seconds per operation, over all of the policy's runs.
 func (g *group) cost(policy string) (float64, bool) {
 	cpu, _ := g.mean(policy, func(r run) float64 { return float64(r.cost * r.speed) })
 	ops, ok := g.mean(policy, speed)
 	return cpu / ops, ok && ops > 0 && cpu > 0
 }
 
-// leastRuns is of a spread: of fewer it means nothing.
+// leastRuns is the number of runs below which a spread means nothing.
 const leastRuns = 3
 
-// spread is the deviation of the runs' speeds as a share of their mean (the paper's
-// sigma/mean).
+// spread is the standard deviation of the runs' speeds as a share of their mean (the
+// paper's sigma/mean).
 func (g *group) spread(policy string) (float64, bool) {
 	mean, _ := g.mean(policy, speed)
 	runs := g.runs[policy]
@@ -116,7 +116,7 @@ func (g *group) spread(policy string) (float64, bool) {
 	return math.Sqrt(sum/float64(len(runs)-1)) / mean, true
 }
 
-// of one seed only.
+// ofSeed keeps the runs of one seed.
 func (g *group) ofSeed(seed uint64) *group {
 	some := &group{g.mix, g.app, g.size, map[string][]run{}}
 	for policy, runs := range g.runs {
@@ -129,7 +129,8 @@ func (g *group) ofSeed(seed uint64) *group {
 	return some
 }
 
-// geometric is the geometric mean of a figure of groups; n says of how many it was known.
+// geometric is the geometric mean of a figure over groups; n is the number of groups that
+// have it.
 func geometric(groups []*group, of func(*group) (float64, bool)) (mean float64, n int) {
 	sum := 0.0
 	for _, g := range groups {
@@ -141,12 +142,12 @@ func geometric(groups []*group, of func(*group) (float64, bool)) (mean float64, 
 	return detmath.Exp(sum / float64(max(1, n))), n
 }
 
-// factorOf is the mean factor of a policy over groups, each of which counts alike.
+// factorOf is the mean factor of a policy over groups, with equal weights.
 func factorOf(groups []*group, policy, against string) (float64, int) {
 	return geometric(groups, func(g *group) (float64, bool) { return g.factor(policy, against) })
 }
 
-// leastFactor is the factor of the worst seed.
+// leastFactor is the factor in the worst seed.
 func leastFactor(groups []*group, policy, against string, seeds []uint64) (least float64) {
 	least = math.Inf(1)
 	for _, seed := range seeds {
@@ -161,7 +162,7 @@ func leastFactor(groups []*group, policy, against string, seeds []uint64) (least
 	return least
 }
 
-// keep are the groups for which yes says so.
+// keep returns the groups for which yes returns true.
 func keep(groups []*group, yes func(*group) bool) []*group {
 	var some []*group
 	for _, g := range groups {
@@ -180,7 +181,7 @@ func byApp(groups []*group, app string) []*group {
 	return keep(groups, func(g *group) bool { return g.app == app })
 }
 
-// median of some figures; false: there are none.
+// median of some figures; false: the list is empty.
 func median(all []float64) (float64, bool) {
 	if len(all) == 0 {
 		return 0, false

@@ -10,18 +10,18 @@ import (
 
 const (
 	// resident is the share of a VM's memory that it has touched. The paper does not say.
-	// What its programs touch by themselves is less still (a gigabyte of a small VM's 16,
-	// ten of a huge one's 288). More takes longer to move: while VMs wait for their memory
-	// they saturate the links by which it comes, and half of it, 512 GB, takes most of an
+	// Its programs alone touch even less: a gigabyte of a small VM's 16, ten of a huge VM's
+	// 288. A larger share takes longer to move. While VMs wait for their memory, they
+	// saturate the links that it comes over; half of the memory, 512 GB, takes most of an
 	// hour (decision 0025).
 	resident = 0.125
-	// cacheable is up to what size a thread's own data can matter to a cache: ten times the
-	// machine's largest.
+	// cacheable is the largest size at which a thread's own data can matter to a cache: ten
+	// times the machine's largest cache.
 	cacheable = 64 * unit.MiB
 )
 
-// spec is a VM as a workload: a thread a core, its memory first touched where its
-// threads are. What it does is the application's.
+// spec describes a VM as a workload: one thread per core, with its memory first touched
+// where its threads are. The application gives the rest.
 func (v vm) spec() sim.Spec {
 	app, ok := apps.Named(v.app)
 	if !ok {
@@ -33,15 +33,15 @@ func (v vm) spec() sim.Spec {
 	return s
 }
 
-// guest makes a program's threads a VM's vCPUs. The guest's kernel lets tasks run on any
-// vCPU and takes its machine for flat (as virsh makes it by default), so over the
-// minutes of a run each of its pages is used by all vCPUs: what is a thread's own in the
-// program is the VM's here. Had each vCPU pages that only it uses, Linux would keep most
-// of them local by first touch, without any mapping.
+// guest turns a program's threads into a VM's vCPUs. The guest's kernel lets tasks run on
+// any vCPU and sees a flat machine (virsh's default). Over the minutes of a run all vCPUs
+// therefore use each of its pages: what a thread owns in the program belongs to the whole
+// VM here. If each vCPU had pages that only it uses, Linux would keep most of them local by
+// first touch, without any mapping.
 //
-//  1. Data that no cache can hold are one region of all threads.
-//  2. What caches can hold is each thread's own still, for it is read from where it runs;
-//     its pages are anywhere in the VM's memory.
+//  1. Data too large for any cache form one region that all threads share.
+//  2. Data that fit a cache still belong to one thread, as it reads them from where it
+//     runs. Their pages are anywhere in the VM's memory.
 func guest(s *sim.Spec) {
 	all, own := s.Memory.Private+s.Memory.Shared, unit.Bytes(0)
 	for i := range s.Work.Regions {

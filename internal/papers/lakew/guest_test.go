@@ -8,8 +8,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Every VM is a workload that the machine can have; its memory is as much as before, and
-// none that is accessed is a thread's own.
+// The machine can hold every VM as a workload. Its amount of memory is unchanged, and no
+// memory that is accessed belongs to one thread.
 func TestGuests(t *testing.T) {
 	m := torus()
 	if !fits(&m) {

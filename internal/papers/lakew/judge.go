@@ -16,18 +16,18 @@ import (
 // Paper names the source in rows.
 const Paper = "Lakew 2025"
 
-// When a statement holds. Fixed before there was a result.
+// The limits of the verdicts. They were fixed before there was a result.
 const (
 	muchFaster = 2.0  // "far better than": this many times as fast, in every seed
 	alike      = 1.25 // "the same": within this factor
 	closely    = 2.0  // a factor is reproduced within this factor
-	steadier   = 10.0 // the spread falls by at least this factor (issue's target)
-	unsteady   = 0.4  // Linux's sigma/mean is more (paper)
-	steady     = 0.04 // the mappings' is less (paper)
-	loosely    = 0.10 // what varies by more is named
+	steadier   = 10.0 // the spread falls by at least this factor (the target)
+	unsteady   = 0.4  // Linux's sigma/mean is above this (paper)
+	steady     = 0.04 // the mappings' is below this (paper)
+	loosely    = 0.10 // an application that varies by more is named
 )
 
-// judge is what statements are judged by.
+// judge holds what the verdicts are based on.
 type judge struct {
 	groups  []*group // of the paper's machine
 	seeds   []uint64
@@ -35,14 +35,14 @@ type judge struct {
 	measured
 }
 
-// measured is what does not come from the arena's cells.
+// measured holds the results that do not come from the arena's cells.
 type measured struct {
 	curve   []Point
 	guesses []Guess
-	why     string // why there are none
+	why     string // why it is empty
 }
 
-// statements are the paper's. Its ordering was to be reached.
+// statements are the paper's. Its ordering was the target.
 func statements() []arena.Statement[*judge] {
 	all := []arena.Statement[*judge]{
 		{Paper: Paper, Text: "Linux's default is far slower than either mapping.", Theirs: "≈ 50×", Target: true, Judge: (*judge).order},
@@ -70,8 +70,8 @@ func statements() []arena.Statement[*judge] {
 	}...)
 }
 
-// Judge says what became of the paper's statements. The curve and the classes are measured
-// here: they are no matter of comparing policies.
+// Judge returns a verdict for each of the paper's statements. It measures the curve and the
+// classes itself, since they do not compare policies.
 func Judge(r arena.Result) []arena.Row {
 	var m measured
 	var err error
@@ -92,7 +92,7 @@ func judgeWith(r arena.Result, m measured) []arena.Row {
 	return arena.Judge(statements(), j)
 }
 
-// pair is a figure of SM-IPC and of SM-MPI.
+// pair is the figure of SM-IPC and the figure of SM-MPI.
 func (j *judge) pair(groups []*group) (ipc, mpi float64, ok bool) {
 	ipc, n := factorOf(groups, runner.SMIPC, j.against)
 	mpi, m := factorOf(groups, runner.SMMPI, j.against)
@@ -143,7 +143,7 @@ func (j *judge) size() arena.Finding {
 	return arena.Found(within(f, 50), times(f), sentence)
 }
 
-// theirs are the paper's factors beside Linux's default (SM-IPC, SM-MPI).
+// theirs has the paper's factors over Linux's default (SM-IPC, SM-MPI).
 var theirs = []struct {
 	app      string
 	ipc, mpi float64
@@ -151,7 +151,7 @@ var theirs = []struct {
 	{"derby", 215, 241}, {"fft", 33, 37}, {"sockshop", 25, 23}, {"sunflow", 34, 34}, {"sor", 17, 23}, {"stream", 105, 105},
 }
 
-// factor is judged by both mappings beside Linux's default.
+// factor judges both mappings against Linux's default.
 func (j *judge) factor(groups []*group, ipc, mpi float64) arena.Finding {
 	ours, also, ok := j.pair(groups)
 	if !ok {
@@ -160,7 +160,7 @@ func (j *judge) factor(groups []*group, ipc, mpi float64) arena.Finding {
 	return arena.Found(within(ours, ipc) && within(also, mpi), both(ours, also), j.because(groups))
 }
 
-// ranks is the order of the applications' factors.
+// ranks judges the order of the applications' factors.
 func (j *judge) ranks() arena.Finding {
 	var a, b []float64
 	for _, t := range theirs {
@@ -175,7 +175,7 @@ func (j *judge) ranks() arena.Finding {
 	return arena.Found(c >= 0.8, strings.Join(ranking(b), " > "), fmt.Sprintf("%.0f %% of the pairs of applications are in the paper's order; 80 %% was asked for.", 100*c))
 }
 
-// ranking names the applications of theirs by falling figures.
+// ranking names the applications, the largest figure first.
 func ranking(ours []float64) []string {
 	at := make([]int, len(ours))
 	for i := range at {
@@ -197,7 +197,7 @@ func ranking(ours []float64) []string {
 	return names
 }
 
-// concordance is the share of pairs that differ in a and that b has in the same order.
+// concordance is the share of the pairs that differ in a and have the same order in b.
 func concordance(a, b []float64) float64 {
 	pairs, same := 0, 0
 	for i := range a {
@@ -213,14 +213,14 @@ func concordance(a, b []float64) float64 {
 	return float64(same) / float64(max(1, pairs))
 }
 
-// streams are the paper's factors of Stream by size of VM.
+// streams has the paper's factors of Stream by size of VM.
 var streams = []struct {
 	size     string
 	ipc, mpi float64
 }{{"small", 48, 47}, {"medium", 105, 105}, {"large", 41, 39}}
 
-// sizes: small and medium VMs gain most. Sizes are compared by the applications that are
-// in small, medium and large ones.
+// sizes judges whether small and medium VMs gain most. It compares sizes by the
+// applications that run in small, medium and large VMs.
 func (j *judge) sizes() arena.Finding {
 	common := keep(j.groups, func(g *group) bool {
 		return slices.IndexFunc(Sizes[:3], func(s Size) bool { return len(bySize(byApp(j.groups, g.app), s.Name)) == 0 }) < 0
@@ -242,10 +242,10 @@ func (j *judge) sizes() arena.Finding {
 	return arena.Found(min(gain[0], gain[1]) > max(1, gain[2]), strings.Join(parts, ", "), sentence)
 }
 
-// spreads: sigma/mean over runs.
+// spreads judges sigma/mean over runs.
 func (j *judge) spreads() arena.Finding {
 	var before, after, falls []float64
-	var loose []string // that no mapping steadies
+	var loose []string // pairs that no mapping makes steady
 	for _, g := range j.groups {
 		b, ok := g.spread(j.against)
 		ipc, ok2 := g.spread(runner.SMIPC)

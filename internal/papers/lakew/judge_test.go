@@ -15,10 +15,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// speeds of a hand-made result: by policy, for an application in a size, in a seed.
+// speeds gives the speeds of a hand-made result: by policy, application, size and seed.
 type speeds func(policy, app, size string, seed uint64) float64
 
-// result is one of the first population on the paper's machine.
+// result makes a result of the first population on the paper's machine.
 func result(seeds int, of speeds) arena.Result {
 	r := arena.Result{Schema: arena.Schema, Against: runner.None}
 	for seed := range uint64(seeds) {
@@ -62,13 +62,13 @@ func asPublished(policy, app, size string, seed uint64) float64 {
 	return 100 * factor * (1 + spread*float64(int(seed)%3-1))
 }
 
-// aCurve is one as in the paper.
+// aCurve has the paper's shape.
 var aCurve = []Point{
 	{"mpegaudio", 10, 100, 0}, {"mpegaudio", 16, 94, 0.06}, {"mpegaudio", 22, 91, 0.09}, {"mpegaudio", 160, 86, 0.14}, {"mpegaudio", 200, 84, 0.16},
 	{"derby", 10, 100, 0}, {"derby", 200, 10, 0.9},
 }
 
-// asMeasured has classes as published, all of them inferred.
+// asMeasured has the published classes, all of them inferred.
 var asMeasured = measured{curve: aCurve, guesses: someGuesses()}
 
 func someGuesses() (all []Guess) {
@@ -98,7 +98,7 @@ func find(t *testing.T, rows []arena.Row, start string) arena.Row {
 	return arena.Row{}
 }
 
-// The paper's own figures are confirmed, but for what cannot be tested.
+// The paper's own figures confirm each statement that can be tested.
 func TestJudgePublished(t *testing.T) {
 	rows := judgeWith(result(6, asPublished), asMeasured)
 	for _, r := range rows {
@@ -107,7 +107,7 @@ func TestJudgePublished(t *testing.T) {
 			t.Errorf("%+v: something is not said", r)
 		case r.Verdict == arena.CannotTest && r.Ours != "–":
 			t.Errorf("%+v: a figure that cannot be tested", r)
-		case strings.HasPrefix(r.Statement, "Stream in medium"): // 105 of small and medium alike, here
+		case strings.HasPrefix(r.Statement, "Stream in medium"): // the factor is 105 for small and for medium VMs here
 		case r.Verdict == arena.NotConfirmed && !strings.HasPrefix(r.Statement, "Stream in"):
 			t.Errorf("not confirmed: %+v", r)
 		}
@@ -117,7 +117,7 @@ func TestJudgePublished(t *testing.T) {
 	}
 }
 
-// What was to be reached of the paper's is its ordering.
+// The target is the paper's ordering.
 func TestTargets(t *testing.T) {
 	for _, r := range []arena.Result{result(6, asPublished), {}} {
 		var got []string
@@ -133,7 +133,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Where policies make no difference nothing is confirmed but that they are alike.
+// Where policies make no difference, only the statement that they are alike is confirmed.
 func TestJudgeNoDifference(t *testing.T) {
 	rows := judgeWith(result(4, func(_, _, _ string, seed uint64) float64 { return 100 + float64(seed) }), asMeasured)
 	for start, want := range map[string]arena.Verdict{
@@ -146,7 +146,7 @@ func TestJudgeNoDifference(t *testing.T) {
 	}
 }
 
-// One bad seed of several is enough for "far slower" not to hold.
+// One bad seed refutes "far slower".
 func TestJudgeWorstSeed(t *testing.T) {
 	rows := judgeWith(result(5, func(policy, app, size string, seed uint64) float64 {
 		if seed == 3 && policy == runner.SMMPI {
@@ -159,7 +159,7 @@ func TestJudgeWorstSeed(t *testing.T) {
 	}
 }
 
-// What is not in the result, or not on the paper's machine, is unknown, and not a verdict.
+// What is not in the result, or not on the paper's machine, is unknown and gets no verdict.
 func TestJudgeNothing(t *testing.T) {
 	elsewhere := result(3, asPublished)
 	for i := range elsewhere.Cells {
@@ -174,7 +174,7 @@ func TestJudgeNothing(t *testing.T) {
 	}
 }
 
-// A VM that did nothing with Linux has no factor: it must not become infinite.
+// A VM that did nothing under Linux has no factor. The factor must not become infinite.
 func TestJudgeZero(t *testing.T) {
 	rows := judgeWith(result(3, func(policy, app, size string, seed uint64) float64 {
 		if app == "sor" && policy == runner.None {
@@ -192,7 +192,7 @@ func TestJudgeZero(t *testing.T) {
 	}
 }
 
-// The spread is that of a sample, of runs in all seeds and VMs of the group.
+// The spread is a sample's: over runs in all seeds and over the group's VMs.
 func TestSpread(t *testing.T) {
 	g := &group{runs: map[string][]run{"a": {{speed: 1}, {speed: 2}, {speed: 3}}, "b": {{speed: 1}, {speed: 2}}}}
 	if s, ok := g.spread("a"); !ok || s != 0.5 {

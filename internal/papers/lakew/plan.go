@@ -11,11 +11,11 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Name is the experiment's.
+// Name is the experiment's name.
 const Name = "lakew"
 
-// Boundless is the paper's machine with interconnect and memory controllers that never
-// wait: what is left of a factor there is latency, caches and CPUs alone.
+// Boundless is the paper's machine with an interconnect and memory controllers that never
+// make a thread wait. There, latency, caches and CPUs are all that is left of a factor.
 const Boundless = machines.Torus + "-boundless"
 
 // The mixes.
@@ -25,26 +25,28 @@ const (
 	quickMix  = "vms-few"
 )
 
-// When things are. The last VM comes after some 5 minutes; one mover then takes 2 minutes
-// for 128 GB at MAO's 0.65 s/GB, and several times that over a busy interconnect: some 15
-// minutes were seen. Longer steps let threads wander less often, not less far, and cost
-// less: a step in which anything moves is a hundredth of a second of computing.
+// Times of the experiment. The last VM arrives after some 5 minutes. One mover then takes 2
+// minutes for 128 GB at MAO's 0.65 s/GB, and several times that over a busy interconnect:
+// some 15 minutes were observed. With longer steps threads migrate less often, but not less
+// far, and the run costs less: a step in which anything moves takes a hundredth of a second
+// to compute.
 const (
 	fullWarmup = 20 * time.Minute
 	fullLasts  = 25 * time.Minute
 	fullStep   = 5 * time.Second
-	// A quick look has few VMs.
+	// The quick run has few VMs.
 	quickWarmup = 5 * time.Minute
 	quickLasts  = 6 * time.Minute
 	quickStep   = time.Second
 	period      = 10 * time.Second
 )
 
-// policies are compared; the first is what the others are compared with. The paper has no
-// NUMA balancing by the kernel: it is what Linux offers today.
+// policies are compared; the first is the reference. The paper has no NUMA balancing by the
+// kernel. It is here because it is what Linux offers today.
 var policies = []string{runner.None, runner.NUMABalancing, runner.SMIPC, runner.SMMPI}
 
-// Plan is the experiment; not full: a quick look with a part of the VMs and few seeds.
+// Plan is the experiment. If not full, it is a quick run with a part of the VMs and few
+// seeds.
 func Plan(full bool) arena.Plan {
 	p := arena.Plan{
 		Name: Name, About: "Lakew et al. 2025: virtual machines on six servers that are one machine of 288 cores.",
@@ -64,8 +66,8 @@ func Plan(full bool) arena.Plan {
 	return p
 }
 
-// Why is the same on a machine whose interconnect and memory never make a thread wait,
-// for Linux alone and one mapping: what of the factors is waiting there.
+// Why is the same experiment on a machine whose interconnect and memory never make a thread
+// wait, for Linux alone and one mapping. It shows which part of the factors is waiting.
 func Why() arena.Plan {
 	p := Plan(true)
 	p.Name, p.Machines = Name+"-why", []arena.Machine{boundless(torus())}
@@ -81,14 +83,14 @@ func mix(name, about string, p population) arena.Mix {
 	}
 }
 
-// quick is every third VM of a size, and none of the huge ones.
+// quick is every third VM of a size, without the huge VMs.
 func quick() arena.Mix {
 	m := mix(quickMix, "A third of the paper's VMs, without the huge ones.", first.without("huge").part(3))
 	m.Lasts, m.Warmup, m.Step = quickLasts, quickWarmup, quickStep
 	return m
 }
 
-// fits says that there is a core for each vCPU: the paper has no over-subscription.
+// fits reports whether each vCPU has a core: the paper has no over-subscription.
 func fits(m *arena.Machine) bool {
 	cores := 0
 	for _, s := range Sizes {
@@ -107,9 +109,9 @@ func torus() arena.Machine {
 	return arena.Machine{Name: b.Name, About: b.About, Host: host, System: system}
 }
 
-// boundless copies a machine and leaves out what limits its controllers and links.
+// boundless copies a machine without the limits of its controllers and links.
 func boundless(m arena.Machine) arena.Machine {
-	m.Name, m.About = Boundless, m.About+" Here neither links nor memory controllers ever make anybody wait."
+	m.Name, m.About = Boundless, m.About+" Here neither links nor memory controllers ever make a thread wait."
 	nodes := append(m.System.Nodes[:0:0], m.System.Nodes...)
 	for i := range nodes {
 		nodes[i].Server.Cycles = 0

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Few VMs, two policies: the orders of the paper, with margins.
+// With few VMs and two policies, the paper's ordering holds with margins.
 func TestQuickLook(t *testing.T) {
 	p := Plan(false)
 	p.Policies, p.Seeds = []string{runner.None, runner.SMIPC}, p.Seeds[:2]
@@ -41,7 +41,8 @@ func TestQuickLook(t *testing.T) {
 	}
 }
 
-// Distance costs more the farther it is, and a program that computes less than others.
+// Memory costs more the farther it is, and costs a program that computes less than it costs
+// others.
 func TestCurve(t *testing.T) {
 	m := torus()
 	curve, err := Curve(m, Applications...)
@@ -69,8 +70,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// Once its memory is home, whether an application minds remote memory shows in its
-// counters; and each is taken for something.
+// Once its memory is home, counters show whether an application is sensitive to remote
+// memory. Each application gets a class.
 func TestClasses(t *testing.T) {
 	all, err := Classes(torus(), Applications...)
 	if err != nil {
@@ -83,7 +84,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// What is left open by the paper, in figures that decision 0025 names.
+// The figures that the paper leaves open and that decision 0025 names.
 func TestPlans(t *testing.T) {
 	full, why := Plan(true), Why()
 	if len(full.Mixes) != 2 || full.Against != runner.None || !slices.Contains(full.Policies, runner.SMMPI) || len(full.Seeds) < leastRuns {

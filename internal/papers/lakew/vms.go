@@ -33,13 +33,14 @@ const (
 	between = 15 * time.Second
 )
 
-// population says which application is in which VM: by size, one a VM. Every seed has
-// the same, so that the runs of an application in VMs of a size can be compared.
+// population says which application runs in which VM: by size, one application per VM.
+// Every seed has the same population, so the runs of an application in VMs of one size can
+// be compared.
 type population map[string][]string
 
-// The populations. The paper's applications, each in small VMs; Stream in small, medium
-// and large ones as in the paper, and so are Sunflow, Derby and FFT, so that sizes can be
-// compared by the same applications; in huge VMs what needs much memory.
+// The populations. Each of the paper's applications runs in small VMs. Stream runs in
+// small, medium and large VMs as in the paper; so do Sunflow, Derby and FFT, so that sizes
+// can be compared by the same applications. Huge VMs run what needs much memory.
 var (
 	first = population{
 		"small":  {"derby", "derby", "fft", "fft", "sockshop", "sockshop", "sor", "sor", "stream", "stream", "sunflow", "mpegaudio"},
@@ -55,17 +56,17 @@ var (
 	}
 )
 
-// vm is one of a population.
+// vm is one VM of a population.
 type vm struct {
 	size  Size
 	app   string
-	index int // of its size, from 1
+	index int // among the VMs of its size, from 1
 }
 
-// name is "small-03-derby": sizeOf and the judge read it.
+// name is "small-03-derby"; sizeOf and the judge parse it.
 func (v vm) name() string { return fmt.Sprintf("%s-%02d-%s", v.size.Name, v.index, v.app) }
 
-// sizeOf is the type of a workload by its ID; "": it is no VM of ours.
+// sizeOf returns the size of a workload by its ID; "": it is not a VM of the experiment.
 func sizeOf(id string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(id, "/"), "-")
 	for _, s := range Sizes {
@@ -76,7 +77,7 @@ func sizeOf(id string) string {
 	return ""
 }
 
-// vms are those of a population, in the order of sizes.
+// vms lists the VMs of a population, in the order of sizes.
 func (p population) vms() []vm {
 	var all []vm
 	for _, s := range Sizes {
@@ -87,7 +88,7 @@ func (p population) vms() []vm {
 	return all
 }
 
-// part keeps every n-th VM of a size, at least one: for a quick look.
+// part keeps every n-th VM of a size, at least one: for a quick run.
 func (p population) part(n int) population {
 	some := population{}
 	for size, apps := range p {
@@ -98,7 +99,7 @@ func (p population) part(n int) population {
 	return some
 }
 
-// without leaves VMs of a size away.
+// without removes the VMs of a size.
 func (p population) without(size string) population {
 	some := population{}
 	for s, apps := range p {
@@ -109,8 +110,8 @@ func (p population) without(size string) population {
 	return some
 }
 
-// arrivals are the VMs in an order, and at times, that the seed draws: one after the
-// other, the first at once.
+// arrivals returns the VMs in an order, and at times, that the seed draws. They arrive one
+// after the other, the first at once.
 func (p population) arrivals(seed uint64) ([]vm, []time.Duration) {
 	all := p.vms()
 	random := detmath.NewRandom(seed, "lakew", "arrivals")
@@ -126,8 +127,8 @@ func (p population) arrivals(seed uint64) ([]vm, []time.Duration) {
 	return all, times
 }
 
-// specs are the VMs as workloads. An application that is not known is a mistake of
-// this package, and a test holds that there is none.
+// specs returns the VMs as workloads. An unknown application is a bug of this package; a
+// test holds that there is none.
 func (p population) specs(seed uint64) []sim.Spec {
 	all, times := p.arrivals(seed)
 	specs := make([]sim.Spec, len(all))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each population has the paper's counts, and the whole of it fits on the machine.
+// Each population has the paper's counts, and all of it fits on the machine.
 func TestPopulations(t *testing.T) {
 	for _, p := range []population{first, second} {
 		cores := 0
@@ -29,7 +29,7 @@ func TestPopulations(t *testing.T) {
 	if sizeOf("/other") != "" {
 		t.Error("another workload has a size")
 	}
-	// Sizes are compared by these.
+	// Sizes are compared by these applications.
 	for _, app := range []string{"stream", "sunflow", "derby", "fft"} {
 		for _, s := range Sizes[:3] {
 			if !slices.Contains(first[s.Name], app) && !slices.Contains(second[s.Name], app) {
@@ -39,7 +39,7 @@ func TestPopulations(t *testing.T) {
 	}
 }
 
-// A seed draws order and times, and nothing else; the same seed draws the same.
+// A seed draws order and times, and nothing else. The same seed draws the same.
 func TestArrivals(t *testing.T) {
 	orders := map[string]bool{}
 	for seed := range uint64(10) {

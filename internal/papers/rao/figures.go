@@ -11,12 +11,12 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// figures are a result's, as the paper has them. Run time is the time an operation
-// takes, 1 / (operations a second); runs of one seed are compared with each other, so
-// that chance of a start is in both.
+// figures computes the paper's figures from a result. Run time is the time of an operation,
+// 1 / (operations per second). Runs of one seed are compared with each other, so both have
+// the same random start.
 type figures struct {
 	r     *arena.Result
-	mixes []string // that have cells, in order
+	mixes []string // those with cells, in order
 	at    map[cellKey][]int
 }
 
@@ -35,7 +35,7 @@ func newFigures(r *arena.Result) *figures {
 	return f
 }
 
-// of are the mixes of some families.
+// of returns the mixes of some families.
 func (f *figures) of(families ...Family) (names []string) {
 	for _, m := range f.mixes {
 		if slices.Contains(families, FamilyOf(m)) {
@@ -55,8 +55,8 @@ func (f *figures) cell(mix, policy string, seed uint64) *arena.Cell {
 }
 
 // slower is the run time under one policy as a multiple of that under another: the
-// geometric mean over a mix's workloads, and over seeds. Not ok where a run is missing,
-// or nothing was done in one.
+// geometric mean over a mix's workloads, and over seeds. It is not ok where a run is
+// missing or did no operation.
 func (f *figures) slower(mix, policy, than string) (ratio float64, ok bool) {
 	sum, n := 0.0, 0
 	for _, seed := range f.r.Seeds {
@@ -91,7 +91,7 @@ func slowerIn(a, b *arena.Cell) (log float64, ok bool) {
 	return log / float64(len(a.Apps)), true
 }
 
-// compared is slower of each of some mixes, those that have it.
+// compared is slower for each of some mixes, for those that have it.
 type compared struct {
 	mixes  []string
 	ratios []float64
@@ -106,7 +106,7 @@ func (f *figures) compare(mixes []string, policy, than string) (c compared) {
 	return c
 }
 
-// least and most are mixes by ratio.
+// least and most return the mixes with the smallest and the largest ratio.
 func (c compared) least() (mix string, ratio float64) { return c.pick(1) }
 func (c compared) most() (mix string, ratio float64)  { return c.pick(-1) }
 
@@ -119,8 +119,8 @@ func (c compared) pick(sign float64) (mix string, ratio float64) {
 	return mix, ratio
 }
 
-// variation is the deviation of run times over seeds as a share of their mean: the mean
-// over a mix's workloads.
+// variation is the standard deviation of run times over seeds as a share of their mean: the
+// mean over a mix's workloads.
 func (f *figures) variation(mix, policy string) (share float64, ok bool) {
 	times := map[string][]float64{}
 	var ids []string
@@ -149,7 +149,7 @@ func (f *figures) variation(mix, policy string) (share float64, ok bool) {
 	return sum / float64(len(ids)), true
 }
 
-// variations is that of some mixes.
+// variations is the variation of each of some mixes.
 func (f *figures) variations(mixes []string, policy string) (all []float64) {
 	for _, m := range mixes {
 		if v, ok := f.variation(m, policy); ok {
@@ -159,8 +159,8 @@ func (f *figures) variations(mixes []string, policy string) (all []float64) {
 	return all
 }
 
-// fairness is the least CPU time of a thread as a share of the most, of the threads of one
-// workload: the mean over workloads and seeds of those with several threads.
+// fairness is the least CPU time of a thread divided by the most, among the threads of one
+// workload: the mean over seeds and over workloads with several threads.
 func (f *figures) fairness(mixes []string, policy string) (mean float64, n int) {
 	for _, m := range mixes {
 		for _, i := range f.at[cellKey{m, policy}] {
@@ -174,7 +174,7 @@ func (f *figures) fairness(mixes []string, policy string) (mean float64, n int) 
 	return mean / max(1, float64(n)), n
 }
 
-// fairnessOfApps is the same of programs of one thread, by the CPU time that each had.
+// fairnessOfApps is the same for programs of one thread, by the CPU time of each.
 func (f *figures) fairnessOfApps(mixes []string, policy string) (mean float64, n int) {
 	for _, m := range mixes {
 		for _, i := range f.at[cellKey{m, policy}] {
@@ -198,7 +198,7 @@ func meanOf(v []float64) float64 {
 	return sum / max(1, float64(len(v)))
 }
 
-// deviation is the sample's.
+// deviation is the sample standard deviation.
 func deviation(v []float64, mean float64) float64 {
 	sum := 0.0
 	for _, x := range v {
@@ -207,7 +207,7 @@ func deviation(v []float64, mean float64) float64 {
 	return math.Sqrt(sum / max(1, float64(len(v)-1)))
 }
 
-// medianOf is 0 of none.
+// medianOf an empty list is 0.
 func medianOf(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
@@ -216,17 +216,19 @@ func medianOf(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// sample is one workload's run under one policy with one seed, each figure as a multiple
-// of its geometric mean over all policies and seeds of that workload in that mix: what
-// it does, and with whom, is left out, where it ran is left in. All are logarithms.
+// sample is one workload's run under one policy with one seed, each figure as a multiple of
+// its geometric mean over all policies and seeds of that workload in that mix. This removes
+// what the workload does and which others run beside it, and keeps where it ran. All are
+// logarithms.
 type sample struct{ time, penalty, mpi, cpi float64 }
 
-// ownCPU is the least CPU time of a thread, of what there is, at which it has a CPU of its
-// own: what waits for CPUs is slow for a reason that is no memory's.
+// ownCPU is the least share of a CPU that a thread must get to count as having a CPU of its
+// own. A thread that waits for CPUs is slow for a reason other than memory.
 const ownCPU = 0.98
 
-// samples are those of some mixes, by workload; own: of runs in which each thread had a
-// CPU of its own. A workload without DRAM reads or uncore requests in some run has none.
+// samples returns the samples of some mixes, by workload; with own, only of runs in which
+// each thread had a CPU of its own. A workload without DRAM reads or uncore requests in
+// some run has no samples.
 func (f *figures) samples(mixes []string, own bool) (all [][]sample) {
 	for _, m := range mixes {
 		by := map[string][]sample{}
@@ -252,7 +254,7 @@ func (f *figures) samples(mixes []string, own bool) (all [][]sample) {
 	return all
 }
 
-// relative are logarithms less their mean.
+// relative subtracts the mean of the logarithms.
 func relative(list []sample) (out []sample) {
 	var mean sample
 	n := float64(len(list))
@@ -287,11 +289,12 @@ func correlationOf(list [][]sample) (r correlation) {
 	return r
 }
 
-// told counts pairs of runs of one workload that differ in time, and those of which an
-// index is lower for the faster: what a scheduler asks of it.
-type told struct{ pairs, penalty, mpi, cpi int }
+// predicted counts the pairs of runs of one workload that differ in time, and for each
+// index the pairs in which it is lower for the faster run. That is what a scheduler needs
+// from an index.
+type predicted struct{ pairs, penalty, mpi, cpi int }
 
-func toldOf(list [][]sample) (t told) {
+func predictedOf(list [][]sample) (t predicted) {
 	least := detmath.Log(1 + profile.RaoWins)
 	for _, some := range list {
 		for _, fast := range some {

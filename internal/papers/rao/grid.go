@@ -11,19 +11,19 @@ import (
 	"homenode/internal/unit"
 )
 
-// The micro-benchmark: each thread chases a list of lines over a working set of its
-// own, in laps, and adds to one line of the shared region for each element
+// The micro-benchmark: each thread chases a list of lines over a working set of its own, in
+// laps, and adds to one line of the shared region for each element
 // (docs/decisions/0015-rao-grid.md, number 1).
 const (
-	// stepCycles is what an element takes beside its load: a pointer, a count, a branch.
-	// More makes everything about memory matter less.
+	// stepCycles is the cost of an element besides its load: a pointer, a count, a branch.
+	// A larger value makes memory matter less.
 	stepCycles       = 10
 	stepInstructions = 8
 	addInstructions  = 4
 )
 
-// The paper's sizes, and below them those at which all sets of two and of four threads
-// fit an LLC of 12 MiB with room to spare: without them "below the LLC" has no cell.
+// The paper's sizes, and smaller ones at which all sets of two and of four threads fit an
+// LLC of 12 MiB with room to spare. Without the smaller sizes, "below the LLC" has no cell.
 var (
 	workingSets = []unit.Bytes{
 		1 * unit.MiB, 2 * unit.MiB, 4 * unit.MiB, 6 * unit.MiB, 8 * unit.MiB, 12 * unit.MiB,
@@ -33,17 +33,17 @@ var (
 	counts   = []int{2, 4, 8}
 )
 
-// Cell is one of the grid, with what a profile's cell does not have.
+// Cell is a cell of the grid, with figures that a profile's cell lacks.
 type Cell struct {
 	profile.RaoCell
 	IPC float64
-	// Residue is the solver's: how far off the state of affairs may be.
+	// Residue is the solver's: the remaining error of the steady state.
 	Residue float64
 }
 
-// Grid is the micro-benchmark on the first two nodes of a machine, by its memory model:
-// steady states, no chance. A spread that has no room for its threads is left out: of
-// eight threads on nodes of four CPUs there is inter only.
+// Grid runs the micro-benchmark on the first two nodes of a machine, in its memory model:
+// steady states, no random numbers. A spread without room for its threads is left out:
+// eight threads on nodes of four CPUs have inter only.
 func Grid(sys *memsys.System) []Cell {
 	if len(sys.Nodes) < 2 || len(sys.Domains) < 2 {
 		return nil
@@ -68,7 +68,7 @@ func Grid(sys *memsys.System) []Cell {
 	return cells
 }
 
-// Profiles are the cells as a profile has them.
+// Profiles converts the cells to a profile's form.
 func Profiles(cells []Cell) []profile.RaoCell {
 	out := make([]profile.RaoCell, len(cells))
 	for i, c := range cells {
@@ -77,7 +77,7 @@ func Profiles(cells []Cell) []profile.RaoCell {
 	return out
 }
 
-// LLC is the cache that the grid is judged by.
+// LLC is the size of the cache by which the grid is judged.
 func LLC(sys *memsys.System) unit.Bytes { return unit.Bytes(sys.Domains[0].LLC) }
 
 type grid struct {
@@ -85,8 +85,8 @@ type grid struct {
 	solver memsys.Solver
 }
 
-// threadsOf is how many threads are on each of the two nodes; nil: there is no room.
-// Intra they are on the first; inter half and half.
+// threadsOf is the number of threads on each of the two nodes; nil: there is no room. Intra
+// puts all on the first node; inter puts half on each.
 func (g *grid) threadsOf(threads int, spread string) []int {
 	at := []int{threads, 0}
 	if spread == profile.Inter {
@@ -101,7 +101,7 @@ func (g *grid) threadsOf(threads int, spread string) []int {
 	return at
 }
 
-// domain is the first of a node.
+// domain is the first domain of a node.
 func (g *grid) domain(node int) (int, bool) {
 	d := slices.IndexFunc(g.sys.Domains, func(d memsys.Domain) bool { return d.Node == node })
 	return d, d >= 0
@@ -119,8 +119,8 @@ func workOf(ws, sharing unit.Bytes) *memsys.Work {
 	return w
 }
 
-// loads are one for each node that has threads. Remote memory is the other node's; the
-// shared region is where the first thread touched it.
+// loads returns one load for each node that has threads. Remote memory is on the other
+// node. The shared region is where the first thread touched it.
 func (g *grid) loads(at []int, memory string, work *memsys.Work) []memsys.Load {
 	var loads []memsys.Load
 	for node, n := range at {
@@ -158,11 +158,11 @@ func (g *grid) cell(at []int, threads int, spread, memory string, ws, sharing un
 	return c
 }
 
-// total is what loads come to, a mean operation of all threads.
+// total sums up loads: a mean operation over all threads.
 type total struct{ cycles, requests, waits, reads float64 }
 
-// totalOf: requests (Rao's A) are what leaves the private caches; waits (W) are stall
-// cycles but for hits in L2, which are no uncore requests.
+// totalOf counts as requests (Rao's A) what leaves the private caches. Waits (W) are stall
+// cycles except those for hits in L2, which are not uncore requests.
 func totalOf(sys *memsys.System, work *memsys.Work, res *memsys.Result) total {
 	var t total
 	ops, asked := 0.0, work.Adds

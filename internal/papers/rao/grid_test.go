@@ -35,8 +35,8 @@ func find(t *testing.T, cells []Cell, threads int, spread, memory string, ws, sh
 	return Cell{}
 }
 
-// The grid has the paper's sizes, nothing is off, and figures are what the machine says:
-// a chase that fits the LLC waits for it, one that does not for memory.
+// The grid has the paper's sizes, every steady state is exact, and the figures follow from
+// the machine: a chase that fits the LLC waits for the LLC, a larger one waits for memory.
 func TestGridOnRaosMachine(t *testing.T) {
 	sys := e5620(t)
 	cells := Grid(sys)
@@ -64,8 +64,8 @@ func TestGridOnRaosMachine(t *testing.T) {
 	}
 }
 
-// Where all memory is as near, remote memory costs nothing more: what the machine is made
-// of shows, and no more.
+// Where all memory is equally near, remote memory costs nothing more. Only differences that
+// the machine has show up.
 func TestGridOfUniformMemory(t *testing.T) {
 	sys := *e5620(t)
 	sys.Latency = [][]float64{{200, 200}, {200, 200}}
@@ -75,14 +75,14 @@ func TestGridOfUniformMemory(t *testing.T) {
 	}
 }
 
-// Without threads away everybody does the same; the more wait, the higher the IPC of who
-// spins, however slow the program.
+// Without remote threads all do the same. The more threads wait, the higher is the IPC of
+// those that spin, however slow the program is.
 func TestSpinning(t *testing.T) {
 	list := Spins(e5620(t))
 	for _, s := range list {
 		if s.Away == 0 || s.Away == s.Threads {
 			if math.Abs(s.Spins-s.Sleeps) > 1e-3*s.Sleeps {
-				t.Errorf("nobody waits, but IPC is %.4f and %.4f: %+v", s.Spins, s.Sleeps, s)
+				t.Errorf("no thread waits, but IPC is %.4f and %.4f: %+v", s.Spins, s.Sleeps, s)
 			}
 		} else if s.Spins < s.Sleeps-1e-6 {
 			t.Errorf("%+v", s)
@@ -116,14 +116,14 @@ func TestJudgeGrid(t *testing.T) {
 		}
 		t.Logf("%s | %s | %s | %s", r.Statement, r.Ours, r.Verdict, r.Sentence)
 	}
-	for _, i := range []int{4, 5, 6, 8} { // the winner flips, the penalty tells, no single factor, spinning
+	for _, i := range []int{4, 5, 6, 8} { // the winner flips, the penalty predicts, no single factor, spinning
 		if rows[i].Verdict != arena.Confirmed {
 			t.Errorf("%+v", rows[i])
 		}
 	}
 }
 
-// One node has no grid, and no panic.
+// A machine of one node has no grid, and causes no panic.
 func TestGridOfOneNode(t *testing.T) {
 	sys := *e5620(t)
 	sys.Nodes, sys.Domains = sys.Nodes[:1], sys.Domains[:1]

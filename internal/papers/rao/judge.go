@@ -13,18 +13,18 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// What counts as shown, written down before the first comparison.
+// The limits of the verdicts, written down before the first comparison.
 const (
 	closeToHand = 0.05 // slower than hand-optimised, on the median mix
 	fasterBy    = 0.25 // than the default, on some mix
 	steady      = 0.02 // deviation of run times, the mean over mixes
-	price       = 0.03 // most that a load may lose that does not care
-	fairer      = 0.02 // least / most CPU time, by how much it may fall
+	price       = 0.03 // most that an insensitive load may lose
+	fairer      = 0.02 // the most that least / most CPU time may fall
 )
 
 const aim = arena.ToReach
 
-// statements are those that are judged by a result of Plan.
+// statements are judged by a result of Plan.
 var statements = []arena.Statement[*figures]{
 	{Paper: Paper, Text: "In parallel mixes with spinning barriers the uncore penalty tells run time, and IPC does not.", Theirs: "linear; not valid", Judge: (*figures).parallelIndexes},
 	{Paper: Paper, Text: "In multiprogrammed mixes the uncore penalty tells run time, better than the LLC miss rate.", Theirs: "linear", Judge: (*figures).singleIndexes},
@@ -41,8 +41,8 @@ var statements = []arena.Statement[*figures]{
 	{Paper: aim, Text: "No load that does not care loses more than 3 %.", Theirs: "≤ 3 %", Target: true, Judge: (*figures).insensitive},
 }
 
-// Judge is what became of each statement. What needs no runs (the micro-benchmark) it
-// computes; the rest is of a result of Plan.
+// Judge returns a verdict for each statement. It computes those that need no runs (the
+// micro-benchmark); the rest come from a result of Plan.
 func Judge(r arena.Result) []arena.Row {
 	var rows []arena.Row
 	if b, ok := machines.Find(machines.DualE5620); ok {
@@ -52,7 +52,7 @@ func Judge(r arena.Result) []arena.Row {
 	return append(rows, arena.Judge(statements, newFigures(&r))...)
 }
 
-// parallelIndexes: within one workload, over policies and seeds.
+// parallelIndexes compares runs of one workload, over policies and seeds.
 func (f *figures) parallelIndexes() arena.Finding {
 	return f.indexes(parallelFamilies, func(r correlation) bool { return r.penalty >= profile.RaoStrong && r.cpi < profile.RaoStrong })
 }
@@ -61,10 +61,10 @@ func (f *figures) singleIndexes() arena.Finding {
 	return f.indexes(multiFamilies, func(r correlation) bool { return r.penalty > r.miss && r.penalty >= profile.RaoStrong })
 }
 
-// indexes is judged by runs in which each thread had a CPU of its own, as in the paper.
+// indexes judges by runs in which each thread had a CPU of its own, as in the paper.
 func (f *figures) indexes(families []Family, shown func(correlation) bool) (w arena.Finding) {
 	list := f.samples(f.of(families...), true)
-	r, t := correlationOf(list), toldOf(list)
+	r, t := correlationOf(list), predictedOf(list)
 	if r.n < profile.RaoCells {
 		return arena.NoRuns
 	}
@@ -76,7 +76,8 @@ func (f *figures) indexes(families []Family, shown func(correlation) bool) (w ar
 	return w
 }
 
-// versus compares BRM with another on mixes, and says what the others come to there.
+// versus compares BRM with another policy on mixes, and says how the remaining policies
+// compare there.
 func (f *figures) versus(than string, families ...Family) (c compared, others string) {
 	names := f.of(families...)
 	c = f.compare(names, runner.BRM, than)
@@ -104,7 +105,7 @@ func (f *figures) faster() (w arena.Finding) {
 		signed(best-1), mix, signed(medianOf(c.ratios)-1), len(c.ratios), signed(loses-1), worst, others)
 	if hand := f.compare(f.of(sensitive...), runner.HandThreads, runner.None); len(hand.ratios) > 0 {
 		mix, most := hand.least()
-		w.Sentence += fmt.Sprintf(" By hand %s at best (%s): that is what these loads have to gain without moving memory.", signed(most-1), mix)
+		w.Sentence += fmt.Sprintf(" Placement by hand: %s at best (%s), which is what these loads can gain without moving memory.", signed(most-1), mix)
 	}
 	return w
 }
@@ -118,12 +119,12 @@ func (f *figures) hand() (w arena.Finding) {
 	worst, most := c.most()
 	w.Ours = signed(medianOf(c.ratios)-1) + " on the median mix"
 	w.Verdict = arena.VerdictOf(medianOf(c.ratios) <= 1+closeToHand)
-	w.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. By hand is a search by the memory model, and no ceiling.",
+	w.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. Placement by hand is a search by the memory model, and no ceiling.",
 		signed(medianOf(c.ratios)-1), len(c.ratios), signed(least-1), best, signed(most-1), worst, f.byFamily(runner.BRM, runner.HandThreads), others)
 	return w
 }
 
-// byFamily is the median of each.
+// byFamily is the median of each family.
 func (f *figures) byFamily(policy, than string) string {
 	var parts []string
 	for _, family := range sensitive {
@@ -166,7 +167,7 @@ func (f *figures) insensitive() (w arena.Finding) {
 	return w
 }
 
-// aimFaster is of all mixes, those on larger machines too.
+// aimFaster covers all mixes, including those on larger machines.
 func (f *figures) aimFaster() (w arena.Finding) {
 	c, _ := f.versus(runner.None, append(slices.Clone(sensitive), Scale, VMScale)...)
 	if len(c.ratios) == 0 {
@@ -178,8 +179,8 @@ func (f *figures) aimFaster() (w arena.Finding) {
 	return w
 }
 
-// scales: quality by number of threads. What a step costs is a benchmark's
-// (BenchmarkStep of policy/brm), as it is real time.
+// scales judges throughput by number of threads. The cost of a step is real time, so a
+// benchmark measures it (BenchmarkStep of policy/brm).
 func (f *figures) scales() (w arena.Finding) {
 	yes, seen := true, false
 	text := ""
@@ -223,8 +224,8 @@ func (f *figures) scale(mix string) (text string, loses, ok bool) {
 	return text, against > 1+price, true
 }
 
-// shortJobs: what BRM gains where jobs are short, beside what it gains where the same
-// programs stay.
+// shortJobs compares BRM's gain where jobs are short with its gain where the same programs
+// stay.
 func (f *figures) shortJobs() (w arena.Finding) {
 	c, others := f.versus(runner.None, Short)
 	long, _ := f.versus(runner.None, Multi)
@@ -233,7 +234,7 @@ func (f *figures) shortJobs() (w arena.Finding) {
 	}
 	short := medianOf(c.ratios)
 	w.Ours = signed(short-1) + " run time"
-	// It gains less than half of what it gains otherwise, or loses.
+	// Shown if it gains less than half of what it gains otherwise, or loses.
 	w.Verdict = arena.VerdictOf(1-short <= max(0, 1-medianOf(long.ratios))/2)
 	w.Sentence = fmt.Sprintf("Jobs of %v, of the programs of one thread, one after the other: run time %s against the default, where the same programs stay %s (median of %d mixes). Others: %s.",
 		jobLasts, signed(short-1), signed(medianOf(long.ratios)-1), len(long.ratios), others)

@@ -15,8 +15,8 @@ import (
 // Paper names the source in rows.
 const Paper = "Rao 2013"
 
-// lab is what the grid came to where it was measured, in the lab's shape two with nothing
-// else on the host: docs/decisions/0015-rao-grid.md, "What came of it in the lab".
+// lab has the grid's results from where it was measured, in the lab's shape two with
+// nothing else on the host: docs/decisions/0015-rao-grid.md, "What came of it in the lab".
 var lab = [len(profile.RaoStatements)]string{
 	"yes: remote / local 1.019 in the median of the pairs that fit (1.001 to 1.036)",
 	"yes: 2 of 2 series, 1.68 → 1.73 (inter), 1.73 → 1.75 (intra)",
@@ -26,8 +26,8 @@ var lab = [len(profile.RaoStatements)]string{
 	"yes: r 0.992, of the LLC miss rate 0.845 (n = 64)",
 }
 
-// below is said of statements that are about sets that fit: the paper's sizes do not, by
-// our reading of "fit" (half of an LLC, all threads together).
+// below is added to statements about sets that fit. The paper's sizes do not fit, by our
+// reading of "fit" (all threads together within half of an LLC).
 var below = [len(profile.RaoStatements)]string{0: belowText, 3: belowText}
 
 const belowText = "; sets of 1 and 2 MiB are ours, as the paper's begin at a third of the LLC"
@@ -36,7 +36,7 @@ var verdicts = map[profile.Verdict]arena.Verdict{
 	profile.Confirmed: arena.Confirmed, profile.NotConfirmed: arena.NotConfirmed, profile.CannotTell: arena.CannotTest,
 }
 
-// judgeGrid is what the micro-benchmark says on a machine's model.
+// judgeGrid judges the micro-benchmark on a machine's model.
 func judgeGrid(sys *memsys.System) []arena.Row {
 	cells := Grid(sys)
 	list := Profiles(cells)
@@ -54,7 +54,7 @@ func judgeGrid(sys *memsys.System) []arena.Row {
 	}, sys)...)
 }
 
-// shortly is the first figure of the evidence.
+// shortly returns the first figure of the evidence.
 func shortly(f profile.RaoFinding) string {
 	for _, v := range f.Values {
 		if x, ok := v.Value.Get(); ok {
@@ -64,11 +64,11 @@ func shortly(f profile.RaoFinding) string {
 	return "–"
 }
 
-// least is the share of places that a factor must dominate to be one that does.
+// least is the share of places in which a factor must dominate to count as dominating.
 const least = 0.05
 
-// judgeFactors: no single factor predicts the best placement, and which one dominates
-// changes. Over all places with adds.
+// judgeFactors: no single factor predicts the best placement, and the dominating factor
+// changes. It covers all places with adds.
 func judgeFactors(cells []profile.RaoCell) (w arena.Finding) {
 	count, places := map[string]int{}, 0
 	for _, c := range cells {
@@ -95,7 +95,7 @@ func judgeFactors(cells []profile.RaoCell) (w arena.Finding) {
 }
 
 // judgeSubset: the penalty correlates with run time, the miss rate only on a part of the
-// grid. Parts are those with and without adds, and with local or remote memory.
+// grid. The parts are the cells with and without adds, and with local or remote memory.
 func judgeSubset(cells []Cell) (w arena.Finding) {
 	all := correlate(cells)
 	w.Ours = fmt.Sprintf("r %.3f (penalty) and %.3f (miss rate)", all.penalty, all.miss)
@@ -149,7 +149,8 @@ func correlate(cells []Cell) correlation {
 	return r
 }
 
-// judgeSpinning: of two placements of one load that differ, which index tells the faster?
+// judgeSpinning: of two placements of one load that differ, which index predicts the
+// faster?
 func judgeSpinning(list []Spinning) (w arena.Finding) {
 	var pairs, penalty, miss, spins, sleeps int
 	for i, a := range list {
@@ -172,7 +173,8 @@ func judgeSpinning(list []Spinning) (w arena.Finding) {
 		return arena.Untested("No two placements of one load differ.")
 	}
 	w.Ours = fmt.Sprintf("right in %.0f %% of pairs; without spinning in %.0f %%", percent(spins, pairs), percent(sleeps, pairs))
-	// A coin is right in half; misleading is what is wrong in a quarter and more.
+	// A coin is right in half of the pairs. An index misleads if it is wrong in a quarter
+	// or more.
 	w.Verdict = arena.VerdictOf(float64(spins) < 0.75*float64(pairs) && penalty > spins && sleeps > spins)
 	w.Sentence = fmt.Sprintf("Four threads that meet at barriers, none to all of them away from their memory, working sets of %v to %v: of %d pairs of placements that differ by 5 %%, a higher IPC is the faster in %d where waiting threads spin, in %d where they sleep; a lower uncore penalty in %d, a lower LLC miss rate in %d.",
 		list[0].WS, list[len(list)-1].WS, pairs, spins, sleeps, penalty, miss)

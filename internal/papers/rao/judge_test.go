@@ -12,8 +12,8 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// made is a result by hand: time an operation takes, penalty and IPC by mix, policy,
-// seed. Two workloads a mix, of four threads, of one in mixes of single threads.
+// made is a hand-made result: time per operation, penalty and IPC by mix, policy and seed.
+// It has two workloads per mix, of four threads each, or of one in mixes of single threads.
 type made struct {
 	time              func(mix, policy string, seed uint64) float64
 	penalty, ipc, mpi func(time float64) float64
@@ -68,7 +68,7 @@ func (m made) result() arena.Result {
 	return r
 }
 
-// letters are the verdicts of the runs' rows, in the order of Judge.
+// letters returns the verdicts of the runs' rows, in the order of Judge.
 func letters(r arena.Result) string {
 	text := ""
 	for _, row := range Judge(r)[9:] {
@@ -77,9 +77,9 @@ func letters(r arena.Result) string {
 	return text
 }
 
-// Each statement stands with what it is about, falls without it, and nothing else does.
-// Order: indexes of parallel and of single programs, faster, near hand, steady, price,
-// scale, short jobs, fair; to reach: hand, steady, faster, price.
+// Each statement is confirmed when its effect is there and not when it is missing, and no
+// other verdict changes. Order: indexes of parallel and of single programs, faster, near
+// hand, steady, price, scale, short jobs, fair; targets: hand, steady, faster, price.
 func TestJudgeRuns(t *testing.T) {
 	with := func(change func(*made)) made { m := usual(); change(&m); return m }
 	slower := func(by float64, of func(mix, policy string) bool) func(*made) {
@@ -119,8 +119,8 @@ func TestJudgeRuns(t *testing.T) {
 	}
 }
 
-// Without runs, or with runs in which nothing was done, nothing can be told, and nothing
-// is 0 that is unknown.
+// Without runs, or with runs that did nothing, there is no verdict, and no unknown figure
+// is 0.
 func TestJudgeNothing(t *testing.T) {
 	targets := 0
 	for _, row := range Judge(arena.Result{}) {
@@ -138,7 +138,7 @@ func TestJudgeNothing(t *testing.T) {
 	for i := range r.Cells {
 		r.Cells[i].Apps[0].Ops = 0
 	}
-	for _, row := range Judge(r)[11:] { // but for fairness, which is of CPU time
+	for _, row := range Judge(r)[11:] { // except fairness, which uses CPU time
 		if row.Verdict != arena.CannotTest && row.Statement != "Fairness is left as it is." {
 			t.Errorf("%+v", row)
 		}
@@ -152,13 +152,13 @@ func TestFigures(t *testing.T) {
 		{Mix: "pair-1", Policy: "b", Seed: 1, Apps: []arena.App{{ID: "/x", Ops: 50}, {ID: "/y", Ops: 10}}},
 		{Mix: "pair-1", Policy: "b", Seed: 2, Apps: []arena.App{{ID: "/x", Ops: 100}, {ID: "/y", Ops: 10}}},
 	}})
-	if v, ok := f.slower("pair-1", "b", "a"); !ok || math.Abs(v-math.Sqrt2) > 1e-12 { // twice for one of two
+	if v, ok := f.slower("pair-1", "b", "a"); !ok || math.Abs(v-math.Sqrt2) > 1e-12 { // twice as slow for one of two
 		t.Errorf("slower by %v, %v", v, ok)
 	}
 	if _, ok := f.slower("pair-1", "c", "a"); ok {
 		t.Error("a policy without runs was compared")
 	}
-	// 10 and 5 ms: mean 7.5, deviation 3.54; the other does not vary.
+	// 10 and 5 ms: mean 7.5, deviation 3.54. The other workload does not vary.
 	if v, ok := f.variation("pair-1", "a"); !ok || math.Abs(v-math.Sqrt(12.5)/7.5/2) > 1e-12 {
 		t.Errorf("variation %v, %v", v, ok)
 	}

@@ -15,16 +15,16 @@ import (
 	"homenode/internal/sim/machines"
 )
 
-// Family is what a mix is for: it is the first part of its name, up to the first hyphen.
+// Family is the purpose of a mix: the first part of its name, up to the first hyphen.
 type Family string
 
-// The families. What begins with "vm" has its memory where it was put: each program's on
-// one node, drawn, as of a virtual machine whose memory was taken from there. Else it is
-// first touched where threads start.
+// The families. A mix whose name begins with "vm" has its memory placed in advance: each
+// program's on one node, drawn at random, like a virtual machine whose memory was allocated
+// there. In the others memory is first touched where threads start.
 const (
 	Pair        Family = "pair"  // two parallel programs of four threads
-	Eight       Family = "eight" // one of eight
-	Four        Family = "four"  // one of four, on eight CPUs
+	Eight       Family = "eight" // one program of eight threads
+	Four        Family = "four"  // one program of four threads, on eight CPUs
 	Multi       Family = "multi" // eight programs of one thread
 	VMPair      Family = "vmpair"
 	VMFour      Family = "vmfour"
@@ -35,32 +35,32 @@ const (
 	VMScale     Family = "vmscale"
 )
 
-// FamilyOf is that of a mix's name.
+// FamilyOf returns the family of a mix by its name.
 func FamilyOf(mix string) Family {
 	name, _, _ := strings.Cut(mix, "-")
 	return Family(name)
 }
 
-// sensitive are the families that the paper's figures are judged by.
+// sensitive lists the families by which the paper's figures are judged.
 var sensitive = []Family{Pair, Eight, Four, Multi, VMPair, VMFour, VMMulti}
 
-// parallelFamilies have programs that meet at barriers, spinning.
+// parallelFamilies have programs whose threads meet at spinning barriers.
 var parallelFamilies = []Family{Pair, Eight, Four, VMPair, VMFour}
 
 // multiFamilies have programs of one thread.
 var multiFamilies = []Family{Multi, VMMulti}
 
-// drawSeed is the seed that mixes were drawn by. It was set before the first comparison.
+// drawSeed is the seed from which mixes were drawn. It was set before the first comparison.
 const drawSeed = 2013
 
 // entry is one workload of a mix.
 type entry struct {
 	program string
 	threads int
-	node    int // that its memory is on; -1: first touch
+	node    int // of its memory; -1: first touch
 }
 
-// drawn is a mix before it is one.
+// drawn describes a mix before it is built.
 type drawn struct {
 	name    string
 	entries []entry
@@ -88,7 +88,8 @@ func nodeFor(r *detmath.Random, vm bool) int {
 	return r.Below(2)
 }
 
-// pairs are two different programs each; a pair that was drawn before is drawn again.
+// pairs makes mixes of two different programs each. A pair that was drawn before is drawn
+// again.
 func pairs(f Family, n int, vm bool) (all []drawn) {
 	r := detmath.NewRandom(drawSeed, string(f))
 	for seen := map[[2]int]bool{}; len(all) < n; {
@@ -106,7 +107,7 @@ func pairs(f Family, n int, vm bool) (all []drawn) {
 	return all
 }
 
-// alone are different programs, each by itself.
+// alone makes mixes of one program each, all different.
 func alone(f Family, n, threads int, vm bool) (all []drawn) {
 	r := detmath.NewRandom(drawSeed, string(f))
 	left := slices.Clone(parallel)
@@ -118,7 +119,7 @@ func alone(f Family, n, threads int, vm bool) (all []drawn) {
 	return all
 }
 
-// singles are eight programs, any of them more than once.
+// singles makes mixes of eight programs, which may repeat.
 func singles(f Family, n int, vm bool) (all []drawn) {
 	r := detmath.NewRandom(drawSeed, string(f))
 	for i := range n {
@@ -131,7 +132,7 @@ func singles(f Family, n int, vm bool) (all []drawn) {
 	return all
 }
 
-// unmoved are those that gain nothing, and pay.
+// unmoved makes the mixes that gain nothing from moving, and pay for it.
 func unmoved() []drawn {
 	var one []entry
 	for i := range 8 {
@@ -144,7 +145,8 @@ func unmoved() []drawn {
 	}
 }
 
-// specs are a drawn mix's, by position: two of one program are two workloads.
+// specs returns a drawn mix's workloads, by position: two entries of one program are two
+// workloads.
 func (d drawn) specs() []sim.Spec {
 	var all []sim.Spec
 	for i, e := range d.entries {
@@ -174,7 +176,7 @@ func on(name string) func(m *arena.Machine) bool {
 	return func(m *arena.Machine) bool { return m.Name == name }
 }
 
-// mix is one on Rao's machine.
+// mix builds the mix on Rao's machine.
 func (d drawn) mix(lasts time.Duration) arena.Mix {
 	return arena.Mix{
 		Name: d.name, About: d.about(), Fits: on(machines.DualE5620),
@@ -183,10 +185,10 @@ func (d drawn) mix(lasts time.Duration) arena.Mix {
 	}
 }
 
-// step is the world's, and the paper's period.
+// step is the world's step, and the paper's period.
 const step = 10 * time.Millisecond
 
-// scales are numbers of threads, and the machine that has so many.
+// scales lists numbers of threads, and a machine with as many CPUs.
 var scales = []struct {
 	threads int
 	machine string
@@ -195,7 +197,7 @@ var scales = []struct {
 	{16, machines.FourNodes}, {64, machines.Opteron}, {256, machines.Torus},
 }
 
-// scaleMix is programs of four threads, of two where there are no more, all in turn.
+// scaleMix has programs of four threads, or of two where there are no more, all in turn.
 func scaleMix(f Family, threads int, machine string, lasts time.Duration) arena.Mix {
 	each := min(4, threads)
 	r := detmath.NewRandom(drawSeed, string(f), fmt.Sprint(threads))
@@ -225,11 +227,11 @@ func scaleMix(f Family, threads int, machine string, lasts time.Duration) arena.
 	return mix
 }
 
-// many is far more than nodes: what is left over after dividing by theirs is even.
+// many is far above the number of nodes, so the remainder of a division by it is even.
 const many = 1 << 40
 
-// jobLasts is how long a short job is there: ten periods of the paper. Eight are there
-// at any time, one after the other; of the multiprogrammed programs, in turn.
+// jobLasts is the length of a short job: ten periods of the paper. Eight jobs run at any
+// time; the programs are the multiprogrammed ones, in turn.
 const jobLasts = 100 * time.Millisecond
 
 func shortMix(lasts time.Duration) arena.Mix {
@@ -240,7 +242,8 @@ func shortMix(lasts time.Duration) arena.Mix {
 	}
 }
 
-// jobs are of eight slots, a tenth of a job's time apart, so that not all come at once.
+// jobs fills eight slots, a tenth of a job's time apart, so that jobs do not all start at
+// once.
 func jobs(lasts time.Duration) (all []sim.Spec) {
 	for slot := range 8 {
 		for i, at := 0, time.Duration(slot)*jobLasts/10; at+jobLasts <= lasts; i, at = i+1, at+jobLasts {

@@ -14,29 +14,29 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// BRM in other ways.
+// Variants of BRM.
 const (
-	// Inferred is told nothing: no workload is tagged, and it infers which of them care
-	// where they run.
+	// Inferred gets no tags: it infers which threads are sensitive to where they run.
 	Inferred = runner.BRM + ":inferred"
-	// Literal is the algorithm as the slides have it, with nothing of ours but what they
-	// leave open.
+	// Literal is the algorithm exactly as in the slides, with our choices only where they
+	// leave something open.
 	Literal = runner.BRM + ":literal"
 	// Held ties threads to the node that they were put on. Xen's scheduler takes a vCPU
-	// from another CPU only where it waits; Linux evens nodes out, and takes away what BRM
-	// has put together. It changes places at full nodes as Swap does: else it would tie
-	// eight threads to four CPUs.
+	// from another CPU only if that vCPU waits. Linux balances nodes, and separates the
+	// threads that BRM put together. Held swaps threads at full nodes as Swap does;
+	// otherwise it would tie eight threads to four CPUs.
 	Held = runner.BRM + ":held"
-	// Swap only changes places with another thread where a node is full.
+	// Swap only exchanges threads where a node is full.
 	Swap = runner.BRM + ":swap"
 )
 
 // period is the paper's.
 const period = 10 * time.Millisecond
 
-// Plan is the comparison of policies: all mixes with ten seeds; not full: some mixes, two
-// seeds and a shorter time, for tests. Seeds are chance only (where threads start, which is
-// woken first): the mixes were drawn once and are the same for all.
+// Plan is the comparison of policies: all mixes with ten seeds. If not full, it is some
+// mixes, two seeds and a shorter time, for tests. Seeds are chance only (where threads
+// start, which thread is woken first): the mixes were drawn once and are the same for all
+// seeds.
 func Plan(full bool) arena.Plan {
 	p := arena.Plan{
 		Name:     "rao",
@@ -76,8 +76,8 @@ func Plan(full bool) arena.Plan {
 	return p
 }
 
-// Large is of 256 threads: a step of its world takes a tenth of a second. One seed,
-// without the ways of BRM that fewer threads tell enough of.
+// Large has 256 threads: a step of its world takes a tenth of a second. It has one seed,
+// and not the variants of BRM that fewer threads show well enough.
 func Large() arena.Plan {
 	p := Plan(true)
 	p.Name, p.About = "rao-large", "Rao et al. (HPCA 2013) again, with 256 threads."
@@ -99,8 +99,8 @@ func machinesFor(mixes []arena.Mix) (all []arena.Machine) {
 	return all
 }
 
-// literal undoes what is ours in BRM's configuration. How nodes that were never visited
-// are explored stays: the slides do not say, and without it nothing moves.
+// literal undoes our changes in BRM's configuration. The exploration of nodes that were
+// never visited stays: the slides do not say how, and without it nothing moves.
 func literal(c brm.Config) brm.Config {
 	c.Scope, c.WhenFull = brm.ScopeSystem, brm.FullGo
 	c.Rise, c.Fall, c.Margin, c.MinStall = 1, 1, 0, 0
@@ -108,8 +108,8 @@ func literal(c brm.Config) brm.Config {
 	return c
 }
 
-// mixes are those with these names; nil: all. Larger machines and short jobs have the
-// shorter time.
+// mixes returns the mixes with these names; nil: all. Larger machines and short jobs have
+// the shorter time.
 func mixes(long, short time.Duration, names []string) (all []arena.Mix) {
 	for _, d := range draw() {
 		all = append(all, d.mix(long))
@@ -126,7 +126,7 @@ func fitsAny(mixes []arena.Mix, machine string) bool {
 	return slices.ContainsFunc(mixes, func(x arena.Mix) bool { return x.Fits(&m) })
 }
 
-// untagged is a copy without what is said of its workloads.
+// untagged copies specs without their tags.
 func untagged(specs []sim.Spec) []sim.Spec {
 	out := slices.Clone(specs)
 	for i := range out {

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Every mix has a machine, and is a load that the machine can have; seeds change nothing
-// of it; a family is what its name begins with.
+// Every mix has a machine that can hold its load. Seeds do not change the load. A mix's
+// family is the first part of its name.
 func TestPlan(t *testing.T) {
 	p := Plan(true)
 	seen := map[string]bool{}
@@ -48,7 +48,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Threads are as many as the CPUs at most, and as many as the name says.
+// There are at most as many threads as CPUs, and as many as the name says.
 func TestMixesAreAsThePaperHasThem(t *testing.T) {
 	want := map[Family]int{Pair: 8, Eight: 8, Four: 4, Multi: 8, VMPair: 8, VMFour: 4, VMMulti: 8, Insensitive: 8}
 	for _, d := range draw() {
@@ -69,7 +69,7 @@ func TestMixesAreAsThePaperHasThem(t *testing.T) {
 	}
 }
 
-// Nobody is told who cares, and the mix's own specs still are.
+// Untagged specs say nothing about sensitivity, and the mix's own specs are unchanged.
 func TestUntagged(t *testing.T) {
 	p := Plan(true)
 	specs := draw()[0].specs()

@@ -8,17 +8,18 @@ import (
 	"homenode/internal/sim/apps"
 )
 
-// The programs, by name (sim/apps): NAS's parallel ones, whose threads spin at barriers;
-// SPEC's of one thread; and those of both that compute and hardly ask for memory.
+// The programs, by name (sim/apps): NAS's parallel programs, whose threads spin at
+// barriers; SPEC's programs of one thread; and programs of both suites that compute and
+// hardly use memory.
 var (
 	parallel    = []string{"lu", "sp", "bt", "cg", "mg", "ft", "ua"}
 	single      = []string{"mcf", "lbm", "milc", "soplex", "omnetpp", "libquantum", "gobmk", "sjeng"}
 	insensitive = []string{"ep", "gamess", "povray"}
 )
 
-// specOf is a program of so many threads. All threads are candidates: in Rao's experiments
-// each vCPU was tagged. Memory is first touched where threads are when they start; or
-// it all is where it was put before, as a VM's is where the hypervisor took it from.
+// specOf describes a program with that many threads. All threads are candidates: in Rao's
+// experiments each vCPU was tagged. Memory is first touched where threads start; or all of
+// it was placed before, as a VM's memory is where the hypervisor allocated it.
 func specOf(program, name string, threads int, touch set.NodeSet) sim.Spec {
 	app, ok := apps.Named(program)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// The short plan, run: rows are judged, what cares gains and what does not loses nothing,
-// with wide margins. Figures are the full plan's business.
+// The short plan, run: rows are judged, sensitive loads gain and insensitive loads do not
+// lose, with wide margins. Exact figures are the full plan's.
 func TestShortPlan(t *testing.T) {
 	p := Plan(false)
 	r, err := arena.Run(context.Background(), p, 2, func(float64) {})
@@ -41,7 +41,7 @@ func TestShortPlan(t *testing.T) {
 	}
 }
 
-// The same bytes whoever runs beside.
+// The bytes are the same with any number of workers.
 func TestSameBytes(t *testing.T) {
 	run := func(workers int) []byte {
 		p := Plan(false)

@@ -10,19 +10,19 @@ import (
 	"homenode/internal/unit"
 )
 
-// Spinning is one placement of threads that meet at barriers: some on the first node,
-// the others on the second, all memory on the first. The slowest decides the pace.
+// Spinning is one placement of threads that meet at barriers: some on the first node, the
+// others on the second, all memory on the first. The slowest thread sets the pace.
 type Spinning struct {
 	WS      unit.Bytes
 	Threads int
 	Away    int     // threads on the second node
-	Time    float64 // cycles an operation, of the slowest
-	// Penalty and MissRate are of all threads together: a thread that spins asks for nothing.
+	Time    float64 // cycles per operation, of the slowest thread
+	// Penalty and MissRate cover all threads. A thread that spins makes no requests.
 	Penalty, MissRate float64
 	Spins, Sleeps     float64 // IPC, if a waiting thread spins (an instruction a cycle), or sleeps
 }
 
-// Spins are the placements of four threads by how many are away from their memory.
+// Spins are the placements of four threads by the number of threads away from their memory.
 func Spins(sys *memsys.System) []Spinning {
 	g := grid{sys: sys}
 	const threads = 4
@@ -39,7 +39,7 @@ func Spins(sys *memsys.System) []Spinning {
 }
 
 // spinning: a faster thread does as many operations as the slowest, and waits for the rest
-// of the time. Two rounds: a waiting thread makes less traffic.
+// of the time. It takes two rounds, since a waiting thread makes less traffic.
 func (g *grid) spinning(ws unit.Bytes, threads, away int) Spinning {
 	work := workOf(ws, 0)
 	loads := g.loads([]int{threads - away, away}, profile.Local, work)
@@ -60,7 +60,7 @@ func (g *grid) spinning(ws unit.Bytes, threads, away int) Spinning {
 	}
 	t := totalOf(g.sys, work, res)
 	s := Spinning{WS: ws, Threads: threads, Away: away, Time: g.sys.Hz / pace, Penalty: t.waits / t.requests, MissRate: t.reads / t.requests}
-	all := float64(s.Time * float64(threads)) // cycles of CPU, of all, an operation of each
+	all := float64(s.Time * float64(threads)) // CPU cycles of all threads, for one operation of each
 	worked := float64(t.cycles * float64(threads))
 	done := float64(work.Instructions * float64(threads))
 	s.Spins = (done + all - worked) / all
@@ -68,11 +68,11 @@ func (g *grid) spinning(ws unit.Bytes, threads, away int) Spinning {
 	return s
 }
 
-// spinRounds is how often pace and traffic are found by turns: the third changes less
+// spinRounds is how often pace and traffic are computed in turn. A third round changes less
 // than a thousandth.
 const spinRounds = 4
 
-// paceOf is operations a second of a thread that does not wait, where they are the fewest.
+// paceOf is the operations per second of a thread that does not wait, where that is lowest.
 func paceOf(loads []memsys.Load, res *memsys.Result) float64 {
 	pace := math.Inf(1)
 	for i, l := range res.Loads {

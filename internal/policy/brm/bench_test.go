@@ -12,8 +12,8 @@ import (
 	"homenode/internal/window"
 )
 
-// large is a machine of eight nodes and 256 CPUs (or more), and vCPUs in VMs of a size:
-// half of the VMs are tagged, the others are inferred.
+// large is a machine of eight nodes and 256 CPUs (or more), with vCPUs in VMs of one size.
+// Half of the VMs are tagged, the others are inferred.
 func large(threads, each int) (machine.Machine, *toy) {
 	w := newToy(1, 8, 32)
 	for i := range threads / each {
@@ -23,7 +23,7 @@ func large(threads, each int) (machine.Machine, *toy) {
 	return w.machine, w
 }
 
-// steady is a state in the middle of life, 3 s old: some explore, some go, most stay.
+// steady is a state in full operation, 3 s old: some threads explore, some move, most stay.
 func steady(tb testing.TB, threads, each int) (machine.Machine, State, window.Window) {
 	m, w := large(threads, each)
 	st := State{}
@@ -48,8 +48,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// What is made in a step does not grow with the threads: some slices, whatever their
-// length; beside these, what each action and each of many nodes takes.
+// The allocations of a step do not grow with the threads: they are some slices of any
+// length, and what each action and each of many nodes takes.
 func TestAllocations(t *testing.T) {
 	count := func(threads int) float64 {
 		m, st, w := steady(t, threads, 8)

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/window"
 )
 
-// Step is one period. It returns the next state, what to do, and exactly one reason for
+// Step is one period. It returns the next state, the actions, and exactly one reason for
 // each of the window's workloads, in their order. The numbers are those of the package
 // comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
@@ -29,13 +29,13 @@ func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []ac
 	return r.next, r.actions, r.explain()
 }
 
-// round is one Step at work.
+// round holds the data of one Step.
 type round struct {
 	m     machine.Machine
 	cfg   Config
 	w     window.Window
 	nodes []node
-	// By CPU id; nodeOf is none of what is offline.
+	// Indexed by CPU id; nodeOf is none for an offline CPU.
 	nodeOf, coreOf []int16
 	load, coreLoad []float64 // CPUs' worth of the window's threads
 	coreCPUs       []int16   // by core
@@ -47,16 +47,17 @@ type round struct {
 	drift     float64
 	proposals []proposal
 	actions   []action.Action
-	moves     int // of the actions; others give threads back what they had
-	// Explorers now, and as many as may be.
+	moves     int // actions that move a thread; others give threads back what they had
+	// Threads that explore now, and the most that may.
 	explorers, mostExplorers int
-	// near holds, for each node, the others from near to far; made when first asked for.
+	// near lists, for each node, the other nodes from near to far. It is computed on first
+	// use.
 	near [][]int16
-	// Movable threads by node, made when the first node is full.
+	// Movable threads by node, computed when the first node is full.
 	on [][]int32
 }
 
-// node is one with CPUs that are online.
+// node is a node with online CPUs.
 type node struct {
 	id   int
 	cpus []int32    // ascending
@@ -72,8 +73,8 @@ type seen struct {
 	used     float64 // CPUs' worth; 1 if unknown: it may have used all of it
 	fresh    bool    // its penalty was counted in this period
 	value    float64 // the scope's penalty
-	known    bool    // value is
-	settled  bool    // its stay is long enough for it to move on
+	known    bool    // whether value is known
+	settled  bool    // it has stayed long enough to move on
 	moved    bool    // it was granted a move
 }
 
@@ -91,7 +92,7 @@ type load struct {
 	knows             int // threads that know more than one node
 }
 
-// mean is a sum and of how many.
+// mean is a sum and the number of its terms.
 type mean struct {
 	sum float64
 	n   int
@@ -106,13 +107,13 @@ func newRound(m machine.Machine, cfg Config, w window.Window) *round {
 	r := &round{m: m, cfg: cfg, w: w, loads: make([]load, len(w.Workloads))}
 	r.makeNodes()
 	x := float64(float64(max(0, w.Length)) / float64(cfg.HalfLife) * ln2)
-	r.drift = 1 - 1/(1+x+float64(x*x*0.5)) // 1 - 2^(-length / half-life), near enough and the same anywhere
+	r.drift = 1 - 1/(1+x+float64(x*x*0.5)) // 1 - 2^(-length / half-life), close enough, and the same on every CPU
 	return r
 }
 
 const ln2 = 0.6931471805599453
 
-// makeNodes orders nodes by their lowest CPU: renumbered nodes stay in the same order.
+// makeNodes orders nodes by their lowest CPU, so renumbered nodes stay in the same order.
 func (r *round) makeNodes() {
 	most := 0
 	for i := range r.m.CPUs {
@@ -176,16 +177,16 @@ func (r *round) see(k, workload int, th *window.Thread) {
 	if at != t.Node {
 		t.arrive(at)
 	} else if t.Here = min(t.Here+1, manyPeriods); t.Here > longestLook+r.cfg.Settle+r.cfg.Samples {
-		t.Explores = false // it never went, or has nothing to tell
+		t.Explores = false // it never left, or has no figures
 	}
 	r.penalty(s, t, th)
 }
 
-// longestLook is how many periods more than needed an explorer may take: others wait for
-// it to come to an end.
+// longestLook is the number of extra periods that an explorer may take. Others wait for it
+// to finish.
 const longestLook = 10
 
-// arrive begins a stay. The period in which it came is part of both.
+// arrive begins a stay. The period of the arrival belongs to both stays.
 func (t *Thread) arrive(at int) {
 	t.Node, t.Here, t.Counted, t.Worse, t.Looks = at, 0, 0, 0, t.Explores
 	if t.Home == at {
@@ -193,7 +194,7 @@ func (t *Thread) arrive(at int) {
 	}
 }
 
-// occupy puts so many threads that use so much on a CPU; or takes them away.
+// occupy adds threads and their use to a CPU, or removes them.
 func (r *round) occupy(cpu int, used float64, threads int) {
 	r.load[cpu] += float64(float64(threads) * used)
 	if core := r.coreOf[cpu]; core != none {
@@ -204,7 +205,7 @@ func (r *round) occupy(cpu int, used float64, threads int) {
 	}
 }
 
-// crowded says that more threads want a CPU of a node than it has.
+// crowded reports that more threads want a CPU of a node than it has.
 func (r *round) crowded(k int) bool { return k != none && r.nodes[k].busy > len(r.nodes[k].cpus) }
 
 // penalty keeps the last figure where this period has too few requests: unknown is not
@@ -230,7 +231,7 @@ func (r *round) penalty(s *seen, t *Thread, th *window.Thread) {
 	t.Penalty, t.Seen, t.Known = window.UncorePenalty(float64(waits), float64(requests)).Or(0), r.next.Now, true
 }
 
-// sum is number 3. What is older than Stale is in no sum.
+// sum is number 3. Figures older than Stale are in no sum.
 func (r *round) sum() {
 	for k := range r.threads {
 		t := &r.next.Threads[k]

@@ -9,102 +9,104 @@ import (
 	"homenode/internal/unit"
 )
 
-// Scope is whose penalty a thread is to make small.
+// Scope says whose penalty a thread minimises.
 type Scope string
 
-// The scopes. The paper's is ScopeSystem: a thread that gains less than it costs the
-// others goes elsewhere. But of a sum over N threads a thread sees its own doing as one
-// part in N, and the others' comings and goings as the rest: with 16 it hardly learns.
-// ScopeThread, the default, is the sum relaxed as far as it goes
-// (docs/decisions/0019-brm.md).
+// The scopes. The paper's is ScopeSystem: a thread that gains less than it costs the others
+// goes elsewhere. But in a sum over N threads, a thread's own effect is one part in N, and
+// the moves of the others are noise: with 16 threads it hardly learns. ScopeThread, the
+// default, relaxes the sum completely (docs/decisions/0019-brm.md).
 const (
 	ScopeSystem   Scope = "system"   // the mean over all threads
-	ScopeWorkload Scope = "workload" // the mean over its workload's
+	ScopeWorkload Scope = "workload" // the mean over its workload's threads
 	ScopeThread   Scope = "thread"   // its own
 )
 
-// Full is what to do with a thread whose node has no CPU as free as the one it is on.
+// Full says what to do with a thread whose target node has no CPU as free as its present
+// one.
 type Full string
 
-// What can be done.
+// The values of Full.
 const (
-	// FullSwap: change places with one that loses less by it than the thread gains. If
-	// there is none, go where the kernel can make room: by a thread that has less to lose,
-	// or where more threads than CPUs are anyway. Else stay. Looks at other nodes go.
+	// FullSwap: swap with a thread that loses less by it than this one gains. If there is
+	// none, go where the kernel can make room: there is a thread with less to lose, or this
+	// thread's node has more threads than CPUs anyway. Else stay. Threads that explore go.
 	FullSwap     Full = "swap"
-	FullSwapOnly Full = "swap-only" // if there is none, stay
+	FullSwapOnly Full = "swap-only" // without a partner, stay
 	FullStay     Full = "stay"
-	FullGo       Full = "go" // to the least loaded CPU, however loaded, and the kernel makes room: the paper's
+	FullGo       Full = "go" // to the least loaded CPU, whatever its load; the kernel makes room (paper)
 )
 
-// Config is the paper's constants and what it leaves open. Figures of the paper are
-// named so; the others are our choice.
+// Config has the paper's constants, and settings for what it leaves open. Constants of the
+// paper are marked; the others are our choice.
 type Config struct {
-	// Period is how often Step wants a window: 10 ms (paper). Shorter ones cost more than
-	// they tell: few requests, cold caches. Above 100 ms HalfLife, Forget, TrialLength and
-	// TrialEvery are longer than their defaults: at least so many periods (atPeriod).
+	// Period is the time between windows for Step: 10 ms (paper). Shorter periods cost more
+	// than they tell: few requests, cold caches. Above 100 ms HalfLife, Forget, TrialLength
+	// and TrialEvery are lengthened: each lasts at least a certain number of periods
+	// (atPeriod).
 	Period time.Duration `yaml:"period" json:"period_ns"`
-	// Seed of the draws of a State that has none yet.
+	// Seed of the random draws of a State that has none yet.
 	Seed uint64 `yaml:"seed" json:"seed"`
 
 	// The penalty.
 	Scope Scope `yaml:"scope" json:"scope"`
-	// MinRequests in a period are needed for a penalty; else the last one is kept.
+	// MinRequests is the least number of requests in a period for a penalty; with fewer the
+	// last one is kept.
 	MinRequests uint64 `yaml:"min_requests" json:"min_requests"`
-	// Stale is how old a thread's penalty may be in a sum: how far the sum is relaxed.
+	// Stale is the greatest age of a thread's penalty in a sum: how far the sum is relaxed.
 	Stale time.Duration `yaml:"stale" json:"stale_ns"`
 
 	// Bias and probability, in points of 100.
 	InitialProb int `yaml:"initial_prob" json:"initial_prob"`
 	ResetProb   int `yaml:"reset_prob" json:"reset_prob"` // after a move
-	Rise        int `yaml:"rise" json:"rise"`             // a period that is worse than the best node: 1 (paper)
-	Fall        int `yaml:"fall" json:"fall"`             // a period that is not: 1 (paper)
-	// Margin is by how much another node must be better: 0 (paper). Less than what a
-	// penalty varies by itself makes threads wander between nodes that are alike.
+	Rise        int `yaml:"rise" json:"rise"`             // per period that is worse than the best node: 1 (paper)
+	Fall        int `yaml:"fall" json:"fall"`             // per period that is not: 1 (paper)
+	// Margin is how much better another node must be: 0 (paper). Below the natural
+	// variation of a penalty, threads move back and forth between nodes that are alike.
 	Margin float64 `yaml:"margin" json:"margin"`
-	// MinStall is the share of a thread's cycles that wait below which it stays: there
-	// is too little to gain.
+	// MinStall: a thread stays if it waits for less than this share of its cycles, as it
+	// has too little to gain.
 	MinStall unit.Ratio `yaml:"min_stall" json:"min_stall"`
 
 	// Memory of nodes.
 	Smoothing float64       `yaml:"smoothing" json:"smoothing"` // weight of the newest period, (0,1]: 1 (paper)
-	Settle    int           `yaml:"settle" json:"settle"`       // periods after a move that do not count: caches are cold
+	Settle    int           `yaml:"settle" json:"settle"`       // periods after a move that do not count, as caches are cold
 	Samples   int           `yaml:"samples" json:"samples"`     // periods that count before the next move
 	HalfLife  time.Duration `yaml:"half_life" json:"half_life_ns"`
-	// Forget is when a node that was not visited is unknown again; each time that it is
-	// visited again and is no better, twice as long, up to 64 times.
+	// Forget is the time after which a node that was not visited is unknown again. It
+	// doubles with each visit that finds the node no better, to at most 64-fold.
 	Forget time.Duration `yaml:"forget" json:"forget_ns"`
-	// Change is by how much a thread must be worse than it was before, and for how many
-	// periods in a row, for what it knows of other nodes to be of another time. Others
-	// that explore, and go again, are no change.
+	// Change and ChangePeriods: a thread that is worse than it was by Change, for that many
+	// periods in a row, forgets what it knows of other nodes. Other threads that explore,
+	// and leave again, are no change.
 	Change        float64 `yaml:"change" json:"change"`
 	ChangePeriods int     `yaml:"change_periods" json:"change_periods"`
 
 	// Exploration of unknown nodes.
-	ExploreChance int           `yaml:"explore_chance" json:"explore_chance"` // in 100, a period
+	ExploreChance int           `yaml:"explore_chance" json:"explore_chance"` // of 100, per period
 	ExploreEvery  time.Duration `yaml:"explore_every" json:"explore_every_ns"`
-	ExploreNodes  int           `yaml:"explore_nodes" json:"explore_nodes"` // the nearest so many; 0: all
-	// Explorers is the share of candidates that may explore at a time (one always may):
-	// what the others see then is still of a machine at rest.
+	ExploreNodes  int           `yaml:"explore_nodes" json:"explore_nodes"` // number of nearest nodes; 0: all
+	// Explorers is the share of candidates that may explore at a time (one always may). The
+	// others then still see a machine at rest.
 	Explorers unit.Ratio `yaml:"explorers" json:"explorers"`
 
 	// Placement.
-	// Hold: threads stay tied to their node where it has a CPU for each; else the kernel
-	// may move them.
+	// Hold: threads stay tied to their node where it has a CPU for each. Without it the
+	// kernel may move them.
 	Hold     bool `yaml:"hold" json:"hold"`
 	WhenFull Full `yaml:"when_full" json:"when_full"`
-	MaxMoves int  `yaml:"max_moves" json:"max_moves"` // threads a period, of which a change of places takes two; 0: no limit
+	MaxMoves int  `yaml:"max_moves" json:"max_moves"` // threads per period, a swap counts as two; 0: no limit
 
 	// Which workloads are candidates, where the operator does not say; see infer.go.
 	Infer        bool          `yaml:"infer" json:"infer"`
-	MinGain      unit.Ratio    `yaml:"min_gain" json:"min_gain"`           // of its cycles, between its nodes; of a single move half of it
-	InferPeriods int           `yaml:"infer_periods" json:"infer_periods"` // in a row, before it is said so
-	TrialThreads int           `yaml:"trial_threads" json:"trial_threads"` // that explore to find out; 0: none do
+	MinGain      unit.Ratio    `yaml:"min_gain" json:"min_gain"`           // of its cycles, between its nodes; a single move needs half of it
+	InferPeriods int           `yaml:"infer_periods" json:"infer_periods"` // in a row, before a verdict
+	TrialThreads int           `yaml:"trial_threads" json:"trial_threads"` // that explore in a trial; 0: no trials
 	TrialLength  time.Duration `yaml:"trial_length" json:"trial_length_ns"`
-	TrialEvery   time.Duration `yaml:"trial_every" json:"trial_every_ns"` // doubling up to 64 times
+	TrialEvery   time.Duration `yaml:"trial_every" json:"trial_every_ns"` // doubling, to at most 64-fold
 
-	// RefusedFor is how long a thread is left alone that could not be put somewhere,
-	// doubling up to 64 times.
+	// RefusedFor is how long a thread is left alone after its move was refused, doubling, to
+	// at most 64-fold.
 	RefusedFor time.Duration `yaml:"refused_for" json:"refused_for_ns"`
 }
 
@@ -122,10 +124,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// What can be learned takes periods, however long they are: a look at a node takes Settle
-// and Samples of them, and some ten more until chance has it. Durations that are shorter
-// than so many periods would end before: what is known of one node would be forgotten
-// before another has been seen. At 100 ms and below the defaults are longer.
+// Learning takes a number of periods, however long they are: a visit to a node takes Settle
+// and Samples of them, and some ten more until a draw starts it. If the durations were
+// shorter than that, the thread would forget one node before it has seen another. At 100 ms
+// and below the defaults are long enough.
 const (
 	halfLifePeriods   = 100
 	forgetPeriods     = 300
@@ -133,7 +135,7 @@ const (
 	trialEveryPeriods = 300
 )
 
-// atPeriod makes durations long enough for windows of a length.
+// atPeriod makes durations long enough for windows of this length.
 func (c Config) atPeriod(length time.Duration) Config {
 	length = min(max(0, length), longest/forgetPeriods)
 	c.HalfLife = max(c.HalfLife, halfLifePeriods*length)
@@ -143,7 +145,7 @@ func (c Config) atPeriod(length time.Duration) Config {
 	return c
 }
 
-// Validate says which setting cannot be, and what it must be, in one sentence.
+// Validate names the setting that is out of range, and its range, in one sentence.
 func (c Config) Validate() error {
 	switch {
 	case c.Scope != ScopeSystem && c.Scope != ScopeWorkload && c.Scope != ScopeThread:

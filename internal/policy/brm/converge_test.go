@@ -10,8 +10,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// together is 1 when all of a load's threads are on one of two nodes, 0 when they are
-// spread evenly; spread the other way round.
+// together is 1 when all threads of a load are on one of two nodes, and 0 when they are
+// spread evenly; spread is the reverse.
 func together(w *toy) float64 {
 	l := &w.loads[0]
 	half := len(l.threads) / 2
@@ -23,14 +23,14 @@ func spread(w *toy) float64 {
 	return 2 * float64(min(w.beside(l, 0), w.beside(l, 1))) / float64(len(l.threads))
 }
 
-// toyCase is a load on two nodes, and how good a placement is, 0 … 1.
+// toyCase is a load on two nodes, with a measure of its placement, 0 … 1.
 type toyCase struct {
 	name       string
 	n, first   int
 	home       func(i int) int
 	penalty    func(*toy, *toyLoad, *toyThread) float64
 	good       func(*toy) float64
-	soon, late float64 // in the mean, of the first 3 s, and after
+	soon, late float64 // mean over the first 3 s, and over the rest
 }
 
 func toyCases() []toyCase {
@@ -46,7 +46,7 @@ func toyCases() []toyCase {
 	}
 }
 
-// mostly is how good placements were, in the mean over seeds, and moves a thread.
+// mostly is how good placements were, as a mean over seeds, and the moves per thread.
 func mostly(t *testing.T, c toyCase, change func(*Config)) (soon, late, moves float64) {
 	t.Helper()
 	const seeds, windows, first = 8, 3000, 300
@@ -79,15 +79,15 @@ func TestConverges(t *testing.T) {
 	}
 }
 
-// The paper's comparison of the system's sum works with two threads, and drowns with 16:
-// the reason for the default scope. Our memory of how well a thread once was (Change)
-// brings it home even so, later.
+// The paper's comparison of the system's sum works with two threads and fails with 16. That
+// is the reason for the default scope. Our memory of how well a thread once did (Change)
+// brings it home even so, but later.
 func TestTheSumDrowns(t *testing.T) {
 	score := func(n int, s Scope, change float64) (soon, late float64) {
 		c := toyCase{n: n, home: func(i int) int { return i % 2 }, penalty: byDistance, good: home}
 		soon, late, _ = mostly(t, c, func(cfg *Config) {
 			cfg.Scope, cfg.Forget, cfg.Change = s, time.Hour, change
-			cfg.Rise, cfg.Fall, cfg.Margin, cfg.Smoothing = 1, 1, 0, 1 // as the paper
+			cfg.Rise, cfg.Fall, cfg.Margin, cfg.Smoothing = 1, 1, 0, 1 // as in the paper
 		})
 		return soon, late
 	}
@@ -105,8 +105,8 @@ func TestTheSumDrowns(t *testing.T) {
 	}
 }
 
-// What is the same everywhere is left where it is, but for looks at the other node that
-// are ever fewer; and untagged it is not touched at all after its trials.
+// A load that is equally fast everywhere stays where it is, except for ever rarer visits to
+// the other node. Untagged, it is not moved at all after its trials.
 func TestLeavesAloneWhatIsInsensitive(t *testing.T) {
 	for _, tag := range []unit.Opt[bool]{unit.Some(true), unit.Some(false), unit.None[bool]()} {
 		w := newToy(3, 2, 4)
@@ -121,8 +121,8 @@ func TestLeavesAloneWhatIsInsensitive(t *testing.T) {
 	}
 }
 
-// Untagged threads whose memory is elsewhere are found out by a trial, and go there;
-// those that hardly wait are never tried.
+// Untagged threads whose memory is elsewhere are found by a trial, and go there. Threads
+// that hardly wait are never tried.
 func TestInfersWhoIsSensitive(t *testing.T) {
 	w := newToy(4, 2, 4)
 	w.addLoad("/far", 2, 0, func(int) int { return 1 }, byDistance).sensitive = unit.None[bool]()
@@ -156,7 +156,7 @@ func TestInfersWhoIsSensitive(t *testing.T) {
 	}
 }
 
-// A change of phase: the memory that matters is elsewhere now.
+// A change of phase: the memory that matters is now elsewhere.
 func TestFollowsPhases(t *testing.T) {
 	for seed := range uint64(8) {
 		w := newToy(seed, 4, 2)
@@ -179,8 +179,8 @@ func TestFollowsPhases(t *testing.T) {
 	}
 }
 
-// Exploration is bounded: on 24 nodes a thread sees the nearest ones, and fewer and
-// fewer again.
+// Exploration is bounded: on 24 nodes a thread sees the nearest ones, and explores less and
+// less.
 func TestExplorationIsBounded(t *testing.T) {
 	w := newToy(5, 24, 2)
 	for i := range w.machine.Distances {

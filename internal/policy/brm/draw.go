@@ -6,12 +6,12 @@ package brm
 // splittable pseudorandom number generators, OOPSLA 2014).
 const golden = 0x9e3779b97f4a7c15
 
-// draw is a stream of random numbers of one thread in one window. Its seed is the
-// state's, so that the same state and window give the same answer; and no thread's
-// numbers depend on which others there are, or on how nodes are numbered.
+// draw is a stream of random numbers for one thread in one window. Its seed comes from the
+// state, so the same state and window give the same answer. A thread's numbers depend
+// neither on the other threads nor on how nodes are numbered.
 type draw uint64
 
-// drawOf is of the thread's key: its workload's hash, and its ID.
+// drawOf uses the thread's key: its workload's hash, and its ID.
 func (r *round) drawOf(workload uint64, id int) draw {
 	return draw(mix(mix(mix(r.next.Seed+r.next.Step*golden)^workload) + uint64(id)*golden))
 }
@@ -21,7 +21,7 @@ func (d *draw) next() uint64 {
 	return mix(uint64(*d))
 }
 
-// below is in 0 … n-1; n > 0. Its bias is below n / 2^64.
+// below returns a number from 0 … n-1; n > 0. Its bias is below n / 2^64.
 func (d *draw) below(n int) int { return int(d.next() % uint64(n)) }
 
 func mix(z uint64) uint64 {

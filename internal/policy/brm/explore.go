@@ -14,7 +14,7 @@ type proposal struct {
 	thread int
 	node   int
 	why    reason
-	order  uint64 // drawn: the first have the idle CPUs
+	order  uint64 // drawn: the first get the idle CPUs
 	draw   draw
 }
 
@@ -24,9 +24,9 @@ type reason int8
 const (
 	byBias reason = iota
 	toExplore
-	toTry // as toExplore, of a trial
+	toTry // as toExplore, in a trial
 	goesHome
-	forAnother // it changes places with one that gains more than it loses
+	forAnother // it swaps with a thread that gains more than it loses
 )
 
 // decide is numbers 7 and 8 for each thread that may be moved.
@@ -42,7 +42,7 @@ func (r *round) decide() {
 		for k := l.first; k < l.first+l.count; k++ {
 			t := &r.next.Threads[k]
 			if l.candidate || l.verdict.tagged {
-				t.Home = none // its trial found something, or the operator has said what is so
+				t.Home = none // its trial found something, or the operator set a tag
 			}
 			switch {
 			case (t.Held || wl.Threads[k-l.first].Ours) && !(r.cfg.Hold && (l.candidate || l.trial) && !r.crowded(t.Node)):
@@ -55,21 +55,21 @@ func (r *round) decide() {
 	slices.SortFunc(r.proposals, func(a, b proposal) int { return cmp.Or(cmp.Compare(a.order, b.order), a.thread-b.thread) })
 }
 
-// movable says that a thread's place is known, is no other process's doing, and was not
-// refused just now.
+// movable reports that a thread's place is known and was not set by another process, and
+// that no move of it was just refused.
 func (r *round) movable(k int) bool {
 	s, t := &r.threads[k], &r.next.Threads[k]
 	return s.cpu != none && !s.th.Pinned && r.next.Now >= t.Until
 }
 
-// draw is one thread's: the paper's where it knows a better node (7), else whether it
-// goes to see one that it does not know (8).
+// draw is for one thread: the paper's draw where it knows a better node (7), else whether
+// it explores a node that it does not know (8).
 func (r *round) draw(l *load, wl *window.Workload, k int, trying *int) {
 	s, t := &r.threads[k], &r.next.Threads[k]
 	d := r.drawOf(l.hash, t.ID)
 	visits := r.next.visits(k)
 	switch {
-	case !l.candidate && !l.trial: // what a trial sent away, and nothing came of it
+	case !l.candidate && !l.trial: // a trial sent it away and found nothing
 		r.propose(k, t.Home, goesHome, d)
 	case !s.settled || r.idle(t):
 	case t.Bias != t.Node && t.Bias != none:
@@ -91,7 +91,7 @@ func (r *round) draw(l *load, wl *window.Workload, k int, trying *int) {
 	}
 }
 
-// idle says that a thread waits too little for memory to gain by a move.
+// idle reports that a thread waits too little for memory to gain by a move.
 func (r *round) idle(t *Thread) bool {
 	stall, ok := t.Stall.Get()
 	return ok && stall < float64(r.cfg.MinStall)
@@ -101,8 +101,8 @@ func (r *round) propose(k, to int, why reason, d draw) {
 	r.proposals = append(r.proposals, proposal{thread: k, node: to, why: why, order: d.next(), draw: d})
 }
 
-// unknown is the nearest node that a thread may use and does not know, of the nearest
-// ExploreNodes; none if it knows all of those. Of several as near, one is drawn.
+// unknown is the nearest node that a thread may use and does not know, among the nearest
+// ExploreNodes; none if it knows all of those. Of several equally near, one is drawn.
 func (r *round) unknown(wl *window.Workload, th *window.Thread, from int, visits []Visit, d *draw) int {
 	all := true
 	for k := range visits {
@@ -137,7 +137,7 @@ func (r *round) unknown(wl *window.Workload, th *window.Thread, from int, visits
 	return int(ties[d.below(n)])
 }
 
-// nearest are the other nodes from near to far.
+// nearest lists the other nodes from near to far.
 func (r *round) nearest(from int) []int16 {
 	if r.near == nil {
 		r.near = make([][]int16, len(r.nodes))
@@ -159,10 +159,10 @@ func (r *round) distance(from, to int) int {
 	return r.m.Distance(r.nodes[from].id, r.nodes[to].id).Or(farthest)
 }
 
-// farthest is beyond every SLIT distance, which is one byte.
+// farthest is larger than every SLIT distance, which is one byte.
 const farthest = 256
 
-// roomOn says that a thread may use a CPU of a node.
+// roomOn reports that a thread may use a CPU of a node.
 func (r *round) roomOn(wl *window.Workload, th *window.Thread, k int) bool {
 	return mayUse(wl, th).Overlaps(r.nodes[k].set)
 }

@@ -8,39 +8,41 @@ import (
 	"homenode/internal/unit"
 )
 
-// Which workloads are candidates, where the operator does not say (the paper's future work). Where
-// threads run matters to a workload if
+// Which workloads are candidates, where the operator does not say (the paper's future
+// work). It matters where a workload's threads run if
 //
 //  1. its threads wait for memory: stall share = Σ W / Σ cycles ≥ MinStall, and
-//  2. what a request costs differs by node: response = mean over its threads that know
-//     two nodes or more of (most - least) / least own penalty, less what a penalty
+//  2. the cost of a request differs by node: response = mean over its threads that know
+//     two nodes or more of (most - least) / least own penalty, less the natural variation of
+//     a penalty, and
 //     varies by itself, and
-//  3. both together are worth it: gain = stall share × response ≥ MinGain.
+//  3. both together are worth a move: gain = stall share × response ≥ MinGain.
 //
-// Each thread is compared with itself: two threads whose memory is on different nodes
-// both respond, and in the mean over threads by node it would cancel.
+// Each thread is compared with itself. Two threads whose memory is on different nodes both
+// respond; in a mean over threads by node their responses would cancel.
 //
-// Hysteresis: a verdict changes after InferPeriods in a row; and a yes becomes a no only
-// at half the limits. No figure, no change.
+// Hysteresis: a verdict changes after InferPeriods in a row, and a yes becomes a no only at
+// half the limits. Without a figure nothing changes.
 //
-// What waits for memory and has only ever been on one node has no response. Then there is
-// a trial: TrialThreads of its threads explore, for TrialLength. If nothing comes of it,
+// A workload that waits for memory and was only ever on one node has no response. It gets a
+// trial: TrialThreads of its threads explore, for TrialLength. If the trial finds nothing,
 // they go home, and the next trial is TrialEvery later, doubling. So the price of not
-// knowing is bounded, and what does not wait for memory never pays it.
+// knowing is bounded, and a workload that does not wait for memory never pays it.
 
 // Memory is what is remembered of a workload.
 type Memory struct {
 	Workload string  `json:"workload"`
 	Verdict  Verdict `json:"verdict,omitempty"`
-	Against  int     `json:"against,omitempty"` // periods in a row that say otherwise
+	Against  int     `json:"against,omitempty"` // periods in a row that contradict the verdict
 	// Stall is its stall share, smoothed.
 	Stall unit.Opt[float64] `json:"stall,omitzero"`
-	// Trial is the end of the one under way, or of the last; Trials how many there were.
+	// Trial is the end of the present trial, or of the last; Trials is the number of
+	// trials.
 	Trial  time.Duration `json:"trial_ns,omitempty"`
 	Trials int           `json:"trials,omitempty"`
 }
 
-// Verdict is what was inferred; "": nothing yet.
+// Verdict is the inferred sensitivity; "": none yet.
 type Verdict string
 
 // The verdicts.
@@ -49,14 +51,14 @@ const (
 	Insensitive Verdict = "insensitive"
 )
 
-// verdict is this window's figures.
+// verdict holds this window's figures.
 type verdict struct {
 	tagged         bool // by its operator
 	stall          unit.Opt[float64]
 	response, gain unit.Opt[float64]
 }
 
-// judge is number 6.
+// judge is number 6 of the package comment.
 func (r *round) judge() {
 	candidates := 0
 	for i := range r.loads {
@@ -79,7 +81,7 @@ func (r *round) judge() {
 	r.mostExplorers = max(1, int(float64(r.cfg.Explorers)*float64(candidates)))
 }
 
-// figures are numbers 1 to 3 of this file.
+// figures computes numbers 1 to 3 of this file.
 func (r *round) figures(l *load, m *Memory) {
 	var waits, cycles float64
 	var response mean
@@ -113,7 +115,7 @@ func (r *round) figures(l *load, m *Memory) {
 }
 
 // spreadOf is (most - least) / least of a thread's own penalty over nodes; false if it
-// knows fewer than two.
+// knows fewer than two nodes.
 func spreadOf(visits []Visit) (float64, bool) {
 	least, most, n := float32(0), float32(0), 0
 	for k := range visits {
@@ -130,7 +132,7 @@ func spreadOf(visits []Visit) (float64, bool) {
 	return float64(most)/float64(least) - 1, true
 }
 
-// infer changes the verdict, after InferPeriods in a row that speak against it.
+// infer changes the verdict after InferPeriods in a row that contradict it.
 func (r *round) infer(l *load, m *Memory) {
 	says := r.says(l, m.Verdict)
 	if says == "" || says == m.Verdict {
@@ -144,7 +146,7 @@ func (r *round) infer(l *load, m *Memory) {
 	r.try(l, m)
 }
 
-// says is this window's verdict alone; "": it has none.
+// says returns the verdict of this window alone; "": it has none.
 func (r *round) says(l *load, was Verdict) Verdict {
 	stall, ok := l.verdict.stall.Get()
 	half := 1.0
@@ -165,8 +167,8 @@ func (r *round) says(l *load, was Verdict) Verdict {
 	return Insensitive
 }
 
-// try begins a trial: of what waits for memory and has no response, or was found
-// insensitive long ago. One that ended without any figure found nothing.
+// try begins a trial of a workload that waits for memory and has no response, or that was
+// found insensitive long ago. A trial that ended without any figure found nothing.
 func (r *round) try(l *load, m *Memory) {
 	if m.Verdict == Sensitive || r.cfg.TrialThreads == 0 || r.next.Now < m.Trial {
 		return

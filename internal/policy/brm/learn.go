@@ -4,8 +4,8 @@ package brm
 
 import "math"
 
-// learn is numbers 4 and 5 for each thread that was on one node for a whole period, and
-// made enough requests in it.
+// learn is numbers 4 and 5 for each thread that was on one node for a whole period and made
+// enough requests in it.
 func (r *round) learn() {
 	for k := range r.threads {
 		s, t := &r.threads[k], &r.next.Threads[k]
@@ -20,7 +20,7 @@ func (r *round) learn() {
 	}
 }
 
-// forget makes nodes unknown that were not visited for long; the more often in vain, the
+// forget makes nodes unknown that were not visited for long. The more visits in vain, the
 // longer it takes.
 func (r *round) forget(t *Thread, visits []Visit) {
 	for k := range visits {
@@ -35,7 +35,7 @@ func (r *round) forget(t *Thread, visits []Visit) {
 }
 
 // visit is number 4. A stay's first figures are a plain mean: what was known of the node
-// from another time counts no more.
+// from an earlier stay no longer counts.
 func (r *round) visit(s *seen, t *Thread, visits []Visit) {
 	v := &visits[t.Node]
 	t.Counted = min(t.Counted+1, manyPeriods)
@@ -59,11 +59,11 @@ func (r *round) visit(s *seen, t *Thread, visits []Visit) {
 	r.fade(t, visits)
 }
 
-// changed is of a thread that is much worse than it was before, here or elsewhere: what
-// it knows of other nodes is of another time. Two that do best side by side, and missed
-// each other, would else believe for long that all nodes are as bad. Four that were each
-// alone on a node once, and are not to be again, would forget for ever: so it takes twice
-// as long each time.
+// changed handles a thread that is much worse than before, here or elsewhere: what it knows
+// of other nodes is out of date. Without this, two threads that do best side by side, and
+// that missed each other, would believe for long that all nodes are equally bad. Four
+// threads that were each alone on a node once, and cannot be again, would forget for ever;
+// therefore the time doubles with each change.
 func (r *round) changed(t *Thread, visits []Visit) {
 	own := float64(visits[t.Node].Own)
 	if t.Base == 0 || own < t.Base {
@@ -77,7 +77,7 @@ func (r *round) changed(t *Thread, visits []Visit) {
 	if r.next.Now > t.Calm {
 		t.Changes = 0
 	}
-	if t.Worse++; t.Worse < r.cfg.ChangePeriods<<t.Changes { // others explore, and go again
+	if t.Worse++; t.Worse < r.cfg.ChangePeriods<<t.Changes { // others may explore, and leave again
 		return
 	}
 	t.Base, t.Worse, t.Changes = own, 0, min(t.Changes+1, mostDoublings)
@@ -89,8 +89,8 @@ func (r *round) changed(t *Thread, visits []Visit) {
 	}
 }
 
-// fade draws what is remembered of other nodes towards what it is like here: without
-// evidence there is no difference. It never makes a worse one better than this.
+// fade moves what is remembered of other nodes towards the figure here: without evidence
+// there is no difference. It never makes a worse node better than this one.
 func (r *round) fade(t *Thread, visits []Visit) {
 	here := float64(visits[t.Node].Penalty)
 	for k := range visits {
@@ -100,7 +100,7 @@ func (r *round) fade(t *Thread, visits []Visit) {
 	}
 }
 
-// bias is number 5: the paper's comparison.
+// bias is number 5, the paper's comparison.
 func (r *round) bias(s *seen, t *Thread, visits []Visit) {
 	best := r.best(s, t, visits, false)
 	if best != t.Node && !r.roomOn(&r.w.Workloads[s.workload], s.th, best) {
@@ -116,13 +116,13 @@ func (r *round) bias(s *seen, t *Thread, visits []Visit) {
 	t.Bias, t.Prob = t.Node, max(0, t.Prob-r.cfg.Fall)
 }
 
-// worth is the share of its time that a thread must gain to be moved: as much as makes a
-// workload stay a candidate.
+// worth is the share of its time that a thread must gain to be moved: as much as keeps a
+// workload a candidate.
 func (r *round) worth() float64 { return float64(float64(r.cfg.MinGain) * 0.5) }
 
-// worthIt says that a thread gains so much by going from here to there. One that only came to
-// look goes back for less. A sum's difference is not the thread's own: there the sum
-// decides.
+// worthIt reports that the move from here to there gains a thread that much. A thread that
+// only came to explore goes back for less. With a wider scope the difference is not the
+// thread's own; there the sum decides.
 func (r *round) worthIt(t *Thread, here, there *Visit) bool {
 	if stall, ok := t.Stall.Get(); ok && !t.Looks && r.cfg.Scope == ScopeThread && here.Penalty > 0 {
 		return stall*(1-float64(there.Penalty)/float64(here.Penalty)) >= r.worth()
@@ -130,7 +130,7 @@ func (r *round) worthIt(t *Thread, here, there *Visit) bool {
 	return true
 }
 
-// best is the node with the least penalty, of those that it may use if that is asked.
+// best is the node with the least penalty; with allowed, only among nodes that it may use.
 func (r *round) best(s *seen, t *Thread, visits []Visit, allowed bool) int {
 	best := t.Node
 	for k := range visits {

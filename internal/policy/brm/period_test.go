@@ -10,9 +10,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// However long a period is, it is learned from: two threads that began on the wrong node
-// are at home in 0.97 of the time after the first 300 periods, tagged or found out by
-// trials, and are moved 30 times each at most in 3,000.
+// Learning works with any period: two threads that began on the wrong node are at home for
+// 0.97 of the time after the first 300 periods, whether they are tagged or found by trials,
+// and each is moved at most 30 times in 3,000.
 func TestConvergesAtAnyPeriod(t *testing.T) {
 	const seeds, periods, first = 6, 3000, 300
 	for _, length := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, time.Hour} {
@@ -35,7 +35,7 @@ func TestConvergesAtAnyPeriod(t *testing.T) {
 	}
 }
 
-// What can be longer than a life is no length: durations stay what can be added up.
+// Periods of any length are handled: durations stay small enough to be added up.
 func TestAtAbsurdPeriods(t *testing.T) {
 	for _, length := range []time.Duration{-time.Hour, 0, 1 << 62} {
 		c := DefaultConfig().atPeriod(length)
@@ -45,8 +45,8 @@ func TestAtAbsurdPeriods(t *testing.T) {
 	}
 }
 
-// max_moves is of threads moved: who is given back what it had is not in it, and a change
-// of places is two.
+// max_moves counts threads that are moved. Giving a thread back what it had is not counted,
+// and a swap counts as two.
 func TestMaxMoves(t *testing.T) {
 	for _, full := range []Full{FullGo, FullSwap, FullSwapOnly} {
 		for most := 1; most <= 3; most++ {
@@ -80,7 +80,7 @@ func TestMaxMovesIsOfMoves(t *testing.T) {
 	for range 40 {
 		win := w.window()
 		for i := range win.Workloads[0].Threads {
-			win.Workloads[0].Threads[i].Ours = true // and is to be given back, period for period
+			win.Workloads[0].Threads[i].Ours = true // to be given back in each period
 		}
 		var actions []action.Action
 		st, actions, _ = Step(w.machine, cfg, st, win)
@@ -96,12 +96,13 @@ func TestMaxMovesIsOfMoves(t *testing.T) {
 		}
 	}
 	if w.moves() == 0 {
-		t.Error("who gives back is no mover: nobody was moved")
+		t.Error("giving back counted as a move: no thread was moved")
 	}
 }
 
-// Whose threads are all tied by somebody else is told so, not that it is where it should
-// be; one that is free among them is moved, and nothing is said of the others but how many.
+// A workload whose threads are all pinned by another process gets a reason that says so,
+// not that its place is right. A free thread among them is moved, and the reason only
+// counts the others.
 func TestPinnedIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		tag    unit.Opt[bool]

@@ -10,8 +10,9 @@ import (
 	"homenode/internal/window"
 )
 
-// idleCPU is CPUs' worth of use below which a CPU counts as idle: what the kernel's own
-// threads use. Higher, and threads that sleep now and then lose their CPU.
+// idleCPU is the use, in CPUs' worth, below which a CPU counts as idle: the kernel's own
+// threads use that much. With a higher limit, threads that sleep now and then lose their
+// CPU.
 const idleCPU = 0.1
 
 // place is number 9: proposals are granted in the order drawn.
@@ -19,7 +20,7 @@ func (r *round) place() {
 	for i := range r.proposals {
 		wi := &r.proposals[i]
 		if r.threads[wi.thread].moved {
-			continue // it changed places with another
+			continue // it swapped with another thread
 		}
 		if r.left() < 1 {
 			return
@@ -36,8 +37,8 @@ func (r *round) left() int {
 	return r.cfg.MaxMoves - r.moves
 }
 
-// grant moves a thread to the node proposed for it: to a CPU that is no busier than its own; else
-// as WhenFull says.
+// grant moves a thread to the node proposed for it: to a CPU that is no busier than its
+// own, else as WhenFull says.
 func (r *round) grant(wi *proposal) {
 	s := &r.threads[wi.thread]
 	l, wl := &r.loads[s.workload], &r.w.Workloads[s.workload]
@@ -45,14 +46,14 @@ func (r *round) grant(wi *proposal) {
 	if cpu == none {
 		return
 	}
-	left := r.load[s.cpu] - s.used // by others, where it is
+	left := r.load[s.cpu] - s.used // of other threads, on its CPU
 	if used < idleCPU || used <= left+idleCPU {
 		r.move(wi.thread, cpu, wi.why)
 		return
 	}
 	full := r.cfg.WhenFull
 	if full == FullSwap && r.crowded(int(r.nodeOf[s.cpu])) {
-		full = FullGo // it leaves no CPU idle: a thread that waits here takes it
+		full = FullGo // its CPU does not stay idle: a thread that waits here takes it
 	}
 	if full == FullSwapOnly || full == FullSwap && wi.why == byBias {
 		if other := r.partner(wi); other != none && r.cfg.MaxMoves != 1 {
@@ -67,8 +68,8 @@ func (r *round) grant(wi *proposal) {
 	l.full++
 }
 
-// swap lets a thread change places with another; in another period where only one more
-// may be moved in this one.
+// swap exchanges a thread with another. If only one more may be moved in this period, it
+// waits for a later period.
 func (r *round) swap(wi *proposal, other int) {
 	if r.left() < 2 {
 		return
@@ -78,9 +79,9 @@ func (r *round) swap(wi *proposal, other int) {
 	r.move(other, here, forAnother)
 }
 
-// leastLoaded is the CPU of a node, of those that may be used, with the least load of
-// the window's threads; of several, that whose core's other CPUs have the least; of
-// several, one is drawn. Loads below idleCPU are all alike.
+// leastLoaded is the CPU of a node, among those that may be used, with the least load of
+// the window's threads. Ties go to the core whose other CPUs have the least load, then to a
+// draw. Loads below idleCPU count as equal.
 func (r *round) leastLoaded(k int, may set.CPUSet, d *draw) (cpu int, used float64) {
 	cpu = none
 	var beside float64
@@ -102,7 +103,7 @@ func (r *round) leastLoaded(k int, may set.CPUSet, d *draw) (cpu int, used float
 	return cpu, used
 }
 
-// loadOf is the load of a CPU, and the mean of its core's others.
+// loadOf is the load of a CPU, and the mean load of its core's other CPUs.
 func (r *round) loadOf(cpu int) (used, beside float64) {
 	used = r.load[cpu]
 	if core := r.coreOf[cpu]; core != none && r.coreCPUs[core] > 1 {
@@ -118,7 +119,7 @@ func quiet(load float64) float64 {
 	return load
 }
 
-// move puts a thread on a CPU: Step's one way to act.
+// move puts a thread on a CPU. Step acts in no other way.
 func (r *round) move(k, cpu int, why reason) {
 	s, t := &r.threads[k], &r.next.Threads[k]
 	l, wl := &r.loads[s.workload], &r.w.Workloads[s.workload]
@@ -129,7 +130,7 @@ func (r *round) move(k, cpu int, why reason) {
 	r.moves++
 	cpus := set.FromCPUs(cpu)
 	hold := r.cfg.Hold && !r.crowded(to)
-	if hold { // within the node the kernel may balance
+	if hold { // the kernel may balance within the node
 		cpus = r.nodeCPUs(to, mayUse(wl, s.th))
 	}
 	r.actions = append(r.actions, action.Action{Kind: action.Pin, Workload: wl.ID, Thread: t.ID, CPUs: cpus, Release: !hold})
@@ -173,8 +174,8 @@ func (r *round) release(l *load, wl *window.Workload, k int) {
 	r.actions = append(r.actions, action.Action{Kind: action.Pin, Workload: wl.ID, Thread: t.ID})
 }
 
-// partner is who changes places with a thread whose node is full (ours; the paper goes
-// there all the same): a candidate there that loses less by it than the thread gains,
+// partner finds a thread to swap with where the node is full (our choice; the paper goes
+// there all the same): of the candidates there that lose less by it than the thread gains,
 // the one that loses least.
 func (r *round) partner(wi *proposal) int {
 	from := r.next.Threads[wi.thread].Node
@@ -194,16 +195,16 @@ func (r *round) partner(wi *proposal) int {
 	return best
 }
 
-// pays says that a thread which takes gain times as long gains more by it than another
-// loses which takes loss times as long. Two that are alike must not change places for what is noise.
+// pays reports that a thread which would take gain times as long gains more by a swap than a
+// thread which would take loss times as long loses by it. Two equal threads must not swap
+// because of noise.
 func (r *round) pays(gain, loss float64) bool {
 	return gain == 1 && loss <= 1 || float64(gain*loss) <= 1-r.worth()
 }
 
-// givesWay says that a thread on the full node that another goes to loses less than that
-// one gains: there is none for it to change places with, but the kernel can make room.
-// Where all have as much to lose it would only take one of them away, which comes back,
-// and so on.
+// givesWay reports that some thread on the full node would lose less than the arriving
+// thread gains. There is none to swap with, but the kernel can make room. Where all have as
+// much to lose, the kernel would only push one of them away; it would come back, and so on.
 func (r *round) givesWay(wi *proposal) bool {
 	from := r.next.Threads[wi.thread].Node
 	gain := r.factor(wi.thread, from, wi.node)
@@ -218,9 +219,8 @@ func (r *round) givesWay(wi *proposal) bool {
 	return false
 }
 
-// factor is how much longer a thread takes on another node: what it does not wait, and
-// what it does times what a request costs there. What is not known is no longer and no
-// shorter.
+// factor is how much longer a thread takes on another node: its time without waits, plus
+// its requests times their cost there. An unknown cost changes nothing.
 func (r *round) factor(k, from, to int) float64 {
 	visits := r.next.visits(k)
 	a, b := &visits[from], &visits[to]
@@ -236,8 +236,8 @@ func (r *round) mayUseCPU(k, cpu int) bool {
 	return mayUse(&r.w.Workloads[s.workload], s.th).Has(cpu)
 }
 
-// movableOn are the candidates on a node that have been there for long enough, or do not
-// mind where they are; of what is on trial, too.
+// movableOn lists the candidates on a node that have been there long enough or are
+// insensitive, and threads on trial.
 func (r *round) movableOn(node int) []int32 {
 	if r.on == nil {
 		r.on = make([][]int32, len(r.nodes))

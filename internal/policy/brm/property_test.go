@@ -74,7 +74,7 @@ func (c *chaos) some(of set.CPUSet) (some set.CPUSet) {
 
 func (c *chaos) one(of set.CPUSet) int { ids := of.IDs(); return ids[c.r.IntN(len(ids))] }
 
-// window disturbs, and counts: what costs a thread what depends on its node and ID.
+// window disturbs the host, then counts: a thread's costs depend on its node and ID.
 func (c *chaos) window() window.Window {
 	if c.r.IntN(40) == 0 {
 		c.load(fmt.Sprintf("/w%d", c.r.IntN(5)))
@@ -99,7 +99,7 @@ func (c *chaos) window() window.Window {
 func (c *chaos) count(t *window.Thread) {
 	all := c.host.Machine.OnlineCPUs()
 	if c.r.IntN(25) == 0 {
-		t.CPU = unit.Some(c.one(all)) // the kernel's doing, for once
+		t.CPU = unit.Some(c.one(all)) // moved by the kernel
 	}
 	none := unit.UnknownValue[uint64]("test")
 	t.Cycles, t.UncoreRequests, t.UncoreWaits, t.Used = none, none, none, unit.UnknownValue[float64]("test")
@@ -157,7 +157,7 @@ func randomConfig(r *rand.Rand) Config {
 	return c
 }
 
-// What is to be true of any window, whatever happened before.
+// These hold in any window, whatever happened before.
 func TestAnyWindow(t *testing.T) {
 	moves, swaps, releases, holds := 0, 0, 0, 0
 	for seed := range uint64(150) {
@@ -208,7 +208,7 @@ func jsonOf(t *testing.T, values ...any) string {
 	return string(text)
 }
 
-// revive is a state that was written and read.
+// revive returns a state that was written and read.
 func revive(t *testing.T, st State) (back State) {
 	t.Helper()
 	text, err := json.Marshal(st)
@@ -246,7 +246,8 @@ func checkReasons(t *testing.T, w window.Window, reasons []action.Reason, action
 	}
 }
 
-// checkState: exactly the window's threads are remembered; probabilities are; nodes are.
+// checkState: exactly the window's threads are remembered, with valid probabilities and
+// nodes.
 func checkState(t *testing.T, w window.Window, st State) {
 	t.Helper()
 	k := 0
@@ -279,7 +280,7 @@ func checkAction(t *testing.T, cfg Config, st State, w window.Window, a action.A
 	th := wl.Threads[i]
 	if a.CPUs.IsEmpty() {
 		if before, _, _ := st.Thread(wl.ID, th.ID); !th.Ours && !before.Held {
-			t.Fatalf("%v, which nobody held", a)
+			t.Fatalf("%v of a thread that was not held", a)
 		}
 		return
 	}
@@ -295,8 +296,8 @@ func checkAction(t *testing.T, cfg Config, st State, w window.Window, a action.A
 	}
 }
 
-// Renumbering the nodes renumbers the answer: CPUs keep their numbers, so that all
-// actions are the same.
+// Renumbering the nodes renumbers the answer. CPUs keep their numbers, so all actions are
+// the same.
 func TestRenumbered(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
@@ -335,7 +336,7 @@ func TestRenumbered(t *testing.T) {
 
 func other(id int) int { return 9 - id }
 
-// renumber turns the order of nodes around, and keeps CPUs.
+// renumber reverses the order of nodes, and keeps CPUs.
 func renumber(m *machine.Machine) {
 	for i := range m.Nodes {
 		m.Nodes[i].ID = other(m.Nodes[i].ID)
@@ -350,13 +351,13 @@ func renumber(m *machine.Machine) {
 	}
 }
 
-// The dumb twin of leastLoaded: all CPUs of the node, one against each other.
+// The brute-force twin of leastLoaded: it compares each CPU of the node with every other.
 func TestLeastLoaded(t *testing.T) {
 	ties := 0
 	for seed := range uint64(3000) {
 		c := newChaos(seed)
 		m := c.host.Machine
-		for i := range m.CPUs { // cores of two, but for a last odd one
+		for i := range m.CPUs { // cores of two CPUs, except for an odd one at the end
 			m.CPUs[i].Core = unit.Some(i / 2)
 			if i%2 == 0 {
 				m.Cores = append(m.Cores, set.CPUSet{})
@@ -424,7 +425,7 @@ func rounded(load float64) float64 {
 	return float64(int(load*1e9+0.5)) / 1e9
 }
 
-// Of several idle CPUs each is taken, and about as often.
+// Of several idle CPUs each is taken about equally often.
 func TestTiesAreDrawn(t *testing.T) {
 	w := newToy(1, 2, 4)
 	w.addLoad("/a", 1, 0, func(int) int { return 1 }, byDistance)
@@ -467,7 +468,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A state from somewhere else is no reason to fall over.
+// A state from elsewhere causes no panic.
 func TestForeignState(t *testing.T) {
 	c := newChaos(11)
 	for range 200 {

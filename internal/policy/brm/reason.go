@@ -7,10 +7,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// figures are the numbers of each reason.
+// figures is the number of figures in each reason.
 const figures = 8
 
-// explain makes one reason for each workload, and gives actions theirs.
+// explain makes one reason for each workload, and gives actions their reasons.
 func (r *round) explain() []action.Reason {
 	reasons := make([]action.Reason, len(r.loads))
 	all := make([]action.Number, 0, figures*len(r.loads)) // of 2,000 workloads in a period
@@ -74,7 +74,7 @@ func (r *round) leftAlone(l *load, m *Memory) string {
 	return "brm.unknown"
 }
 
-// numbers are what the rules go by.
+// numbers are the figures that the rules use.
 func (r *round) numbers(to []action.Number, l *load) []action.Number {
 	return append(to,
 		action.Number{Name: "system_penalty", Value: known("Σ W/A of threads / their number")(r.system.get()), Unit: "cycles"},
@@ -88,7 +88,7 @@ func (r *round) numbers(to []action.Number, l *load) []action.Number {
 	)
 }
 
-// known makes a figure of the usual pair.
+// known makes a figure from a value and whether it is known.
 func known(from string) func(v float64, ok bool) unit.Value[float64] {
 	return func(v float64, ok bool) unit.Value[float64] {
 		if !ok {

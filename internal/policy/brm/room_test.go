@@ -9,16 +9,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// sixForFour are six threads that all want the node with four CPUs; two more CPUs are
-// idle elsewhere.
+// sixForFour is six threads that all want the node with four CPUs. Two more CPUs are idle
+// elsewhere.
 func sixForFour(seed uint64) *toy {
 	w := newToy(seed, 2, 4)
 	w.addLoad("/a", 6, 0, func(int) int { return 0 }, byDistance)
 	return w
 }
 
-// even is what a kernel does: of two threads on a CPU one goes to a CPU that is idle, in
-// its node if there is one.
+// even does what a kernel does: of two threads on a CPU one goes to an idle CPU, in its
+// node if there is one.
 func (w *toy) even() {
 	on := map[int]int{}
 	for i := range w.loads {
@@ -43,10 +43,10 @@ func (w *toy) even() {
 	}
 }
 
-// A CPU of one's own elsewhere is worth more than half a CPU at home: who finds its node
-// full, of threads that have as much to lose, stays where CPUs are idle, and does not
-// change places with its like for what is noise. Only looks make a CPU busy twice, until
-// the kernel has made room.
+// A whole CPU elsewhere is worth more than half a CPU at home. A thread that finds its node
+// full of threads with as much to lose stays where CPUs are idle, and does not swap with an
+// equal thread because of noise. Only exploring threads make a CPU busy twice, until the
+// kernel has made room.
 func TestStaysWhereCPUsAreIdle(t *testing.T) {
 	for _, full := range []Full{FullSwap, FullGo} {
 		most := 0
@@ -73,10 +73,10 @@ func TestStaysWhereCPUsAreIdle(t *testing.T) {
 	}
 }
 
-// Beside threads that do not mind, who wants a full node goes there: the kernel makes
-// room by one of those. So it does where it leaves no idle CPU behind.
+// Where insensitive threads fill a node, a thread that wants it goes there: the kernel
+// makes room by moving one of those. It also goes where it leaves no idle CPU behind.
 func TestGoesWhereTheKernelMakesRoom(t *testing.T) {
-	for _, beside := range []int{4, 8} { // eight: two threads a CPU of the node
+	for _, beside := range []int{4, 8} { // eight: two threads per CPU of the node
 		w := newToy(1, 2, 4)
 		w.addLoad("/a", 1, 0, func(int) int { return 1 }, byDistance)
 		w.addLoad("/calm", beside, 4, func(int) int { return 0 }, byNothing).sensitive = unit.Some(false)
@@ -89,8 +89,9 @@ func TestGoesWhereTheKernelMakesRoom(t *testing.T) {
 	}
 }
 
-// A move that would save less of a thread's time than half of MinGain is not made,
-// however much its penalty differs: it hardly waits. But who only came to look goes back.
+// A move that would save less of a thread's time than half of MinGain is not made, however
+// much its penalty differs: the thread hardly waits. A thread that only explored still goes
+// back.
 func TestSmallGainsAreLeft(t *testing.T) {
 	moves := func(gain unit.Ratio) (n int) {
 		w := newToy(3, 2, 4)
@@ -105,9 +106,9 @@ func TestSmallGainsAreLeft(t *testing.T) {
 		for i := range 600 {
 			if i == 400 {
 				if home(w) != 1 {
-					t.Fatalf("min_gain %g: who looked did not go back", gain)
+					t.Fatalf("min_gain %g: the thread that explored did not go back", gain)
 				}
-				l.threads[0].cpu, l.threads[1].cpu = 0, 1 // the kernel's doing
+				l.threads[0].cpu, l.threads[1].cpu = 0, 1 // moved by the kernel
 			}
 			var actions []action.Action
 			st, actions, _ = Step(w.machine, cfg, st, w.window())
@@ -123,8 +124,8 @@ func TestSmallGainsAreLeft(t *testing.T) {
 	}
 }
 
-// Hold ties to a node only as many as it has CPUs for: a fifth on four CPUs is let go
-// with the others, and the kernel evens them out.
+// Hold ties to a node only as many threads as it has CPUs: with a fifth on four CPUs all
+// are released, and the kernel balances them.
 func TestHoldsWhereThereIsRoom(t *testing.T) {
 	w := newToy(1, 2, 4)
 	w.addLoad("/a", 3, 0, func(int) int { return 1 }, byDistance)
@@ -138,7 +139,7 @@ func TestHoldsWhereThereIsRoom(t *testing.T) {
 			if len(held) != 3 {
 				t.Fatalf("%d of 3 are held on a node of four CPUs", len(held))
 			}
-			w.loads[1].threads[0].cpu, w.loads[1].threads[1].cpu = 6, 7 // somebody else's are five
+			w.loads[1].threads[0].cpu, w.loads[1].threads[1].cpu = 6, 7 // with other threads there are five
 		}
 		win := w.window()
 		for k := range win.Workloads[0].Threads {

@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 type script struct {
 	cfg Config
 	st  State
-	// What threads pay by node, by "ID TID"; none: their counters are unknown.
+	// The penalty of threads by node, by "ID TID"; none: their counters are unknown.
 	penalty map[string][]float64
 	counts  map[string][2]float64 // requests and cycles a window
 }
@@ -52,7 +52,7 @@ func (s *script) Line(h *windowtest.Host, line []string) (string, error) {
 		return "", nil
 	case "thread":
 		return "", s.thread(h, line[1:])
-	case "refused": // refused ID TID: what it was last asked was not done
+	case "refused": // refused ID TID: its last action was not done
 		id, err := strconv.Atoi(line[2])
 		h.Report(action.Outcome{Step: action.Step{Kind: action.PinThread, Workload: line[1], Thread: id}, Status: action.Refused, Detail: "EPERM"})
 		return "", err

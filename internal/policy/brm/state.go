@@ -13,18 +13,18 @@ import (
 	"homenode/internal/window"
 )
 
-// State is what is remembered between windows: a plain value, printable as JSON. Step
-// never changes one, it returns another. The zero State is a fresh start.
+// State is what is remembered between windows: a plain value, printable as JSON. Step never
+// changes a State; it returns another. The zero State is a fresh start.
 type State struct {
 	Seed uint64        `json:"seed"`   // of the draws; 0: none yet
-	Step uint64        `json:"step"`   // windows seen: the draws' other half
+	Step uint64        `json:"step"`   // windows seen: the other half of the draws' seed
 	Now  time.Duration `json:"now_ns"` // time seen
-	// Nodes are the ids that indexes below are of, by their lowest CPU.
+	// Nodes has the ids of nodes, by their lowest CPU; the indexes below refer to it.
 	Nodes     []int    `json:"nodes,omitempty"`
 	Workloads []Memory `json:"workloads,omitempty"` // by ID
 	Threads   []Thread `json:"threads,omitempty"`   // by workload, then ID
-	// Visits are len(Nodes) for each thread, one thread after the other: one slice, for
-	// 2,000 of them would be garbage in each period.
+	// Visits has len(Nodes) entries for each thread, one thread after the other. It is one
+	// slice, since 2,000 slices would be garbage in each period.
 	Visits []Visit `json:"visits,omitempty"`
 }
 
@@ -37,30 +37,30 @@ type Thread struct {
 	Prob     int    `json:"prob"` // 0 … 100
 	Here     int    `json:"here"` // whole periods on Node
 	Counted  int    `json:"counted"`
-	// Penalty is its own, as last seen at Seen; Known: ever.
+	// Penalty is its own, as last counted at Seen; Known: whether it ever was.
 	Penalty float64       `json:"penalty"`
 	Seen    time.Duration `json:"seen_ns"`
 	Known   bool          `json:"known"`
 	// Stall is the share of its cycles that wait, smoothed.
 	Stall unit.Opt[float64] `json:"stall"`
-	// Noise is how much its penalty differs from its smoothed self, relative, smoothed.
+	// Noise is the relative difference of its penalty from the smoothed penalty, smoothed.
 	Noise float64 `json:"noise"`
-	// Base is the least of its own penalty, on any node, fading; 0: not yet.
+	// Base is its own least penalty on any node, fading; 0: not yet known.
 	Base     float64       `json:"base"`
 	Worse    int           `json:"worse"`   // periods in a row that it was much worse than that
-	Changes  int           `json:"changes"` // times that this counted for a change, until Calm
+	Changes  int           `json:"changes"` // number of times that this counted as a change, until Calm
 	Calm     time.Duration `json:"calm_ns"`
-	Explores bool          `json:"explores"` // it is on Node to see what that is like
-	Looks    bool          `json:"looks"`    // its stay there began with that
-	Next     time.Duration `json:"next_ns"`  // it does not explore before
-	// Home is where it was when a trial sent it away; none: nowhere.
+	Explores bool          `json:"explores"` // it is on Node to explore it
+	Looks    bool          `json:"looks"`    // its stay there began as exploration
+	Next     time.Duration `json:"next_ns"`  // the earliest time to explore
+	// Home is where it was when a trial sent it away; none: no trial did.
 	Home    int           `json:"home"`
-	Held    bool          `json:"held"` // we tied it to its node
+	Held    bool          `json:"held"` // homenode tied it to its node
 	Refused int           `json:"refused"`
-	Until   time.Duration `json:"until_ns"` // it is left alone
+	Until   time.Duration `json:"until_ns"` // until then it is left alone
 }
 
-// none is no node.
+// none stands for no node.
 const none = -1
 
 // Visit is what a thread knows of a node: the paper's unc[node].
@@ -68,11 +68,11 @@ type Visit struct {
 	Penalty float32       `json:"penalty"` // of the scope
 	Own     float32       `json:"own"`     // of the thread
 	At      time.Duration `json:"at_ns"`   // when it was last there
-	Tries   uint8         `json:"tries"`   // times that it went there, since it was last the best
+	Tries   uint8         `json:"tries"`   // visits since it was last the best
 	Known   bool          `json:"known"`
 }
 
-// Thread returns what is remembered of a thread, and of nodes by its visits.
+// Thread returns what is remembered of a thread, and its visits by node.
 func (s State) Thread(workload string, id int) (Thread, []Visit, bool) {
 	i, ok := s.find(workload, id)
 	if !ok {
@@ -89,14 +89,14 @@ func (s State) find(workload string, id int) (int, bool) {
 
 func (s State) visits(i int) []Visit {
 	n := len(s.Nodes)
-	if (i+1)*n > len(s.Visits) { // not ours: read from somewhere
+	if (i+1)*n > len(s.Visits) { // not from Step: a foreign state
 		return make([]Visit, n)
 	}
 	return s.Visits[i*n : (i+1)*n]
 }
 
-// recall makes this window's state: one thread for each of the window's, in the same
-// order, with what is remembered of it. Both are sorted, so that one walk finds all.
+// recall makes this window's state: one thread for each of the window's threads, in the
+// same order, with what is remembered of it. Both are sorted, so one pass finds all.
 func (r *round) recall(st State) {
 	n, count := len(r.nodes), 0
 	for i := range r.w.Workloads {
@@ -137,7 +137,7 @@ func before(t *Thread, workload string, id int) bool {
 	return t.Workload < workload
 }
 
-// keep copies a thread. Where nodes came or went, indexes change.
+// keep copies a thread. Where nodes appeared or disappeared, indexes change.
 func (r *round) keep(st *State, at int, same bool) {
 	n, i := len(r.nodes), len(r.next.Threads)
 	to := r.next.Visits[i*n : (i+1)*n]
@@ -153,14 +153,14 @@ func (r *round) keep(st *State, at int, same bool) {
 		}
 		t.Node, t.Bias, t.Home = r.index(st, t.Node), r.index(st, t.Bias), r.index(st, t.Home)
 	}
-	if t.Node >= n || t.Bias >= n || t.Home >= n { // not ours
+	if t.Node >= n || t.Bias >= n || t.Home >= n { // a foreign state
 		t.Node, t.Bias, t.Home = none, none, none
 	}
 	t.Prob, t.Changes, t.Refused = min(max(t.Prob, 0), certain), min(max(t.Changes, 0), mostDoublings), max(t.Refused, 0)
 	r.next.Threads = append(r.next.Threads, t)
 }
 
-// index is where a node of that state is now.
+// index is the present index of a node of that state.
 func (r *round) index(st *State, k int) int {
 	if k < 0 || k >= len(st.Nodes) {
 		return none
@@ -184,7 +184,7 @@ func (r *round) recallWorkloads(st State) {
 	}
 }
 
-// outcomes leaves threads alone for a while that could not be put somewhere.
+// outcomes leaves threads alone for a while after their move was refused.
 func (r *round) outcomes() {
 	for i := range r.w.Outcomes {
 		o := &r.w.Outcomes[i]
@@ -208,11 +208,11 @@ func (r *round) outcomes() {
 	}
 }
 
-// mostDoublings bounds what doubles to 64 times what it was.
+// mostDoublings bounds what doubles: 64 times the initial value.
 const mostDoublings = 6
 
-// mayUse is where a thread may be put: its affinity within its workload's CPUs. What is
-// ours of it is no limit. Empty: unknown, or nowhere.
+// mayUse is where a thread may be put: its affinity within its workload's CPUs. A
+// restriction that homenode set is no limit. Empty: unknown, or nowhere.
 func mayUse(wl *window.Workload, th *window.Thread) set.CPUSet {
 	bound := wl.Binding.CPUs
 	switch {

@@ -15,8 +15,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// toy is a machine whose penalties have closed forms: what the pure policy is tried on.
-// Threads are always busy, Pins are done at once, and nobody else moves them.
+// toy is a machine whose penalties have closed forms, to test the pure policy on. Threads
+// are always busy, Pins are done at once, and nothing else moves threads.
 type toy struct {
 	machine machine.Machine
 	nodes   [][]int // CPUs
@@ -33,7 +33,7 @@ type toyLoad struct {
 	id        string
 	sensitive unit.Opt[bool]
 	threads   []toyThread
-	// penalty of a thread, with the node of each thread of the toy.
+	// penalty of a thread, given the node of each thread of the toy.
 	penalty func(w *toy, l *toyLoad, t *toyThread) float64
 	rate    float64 // requests for each cycle that it does not wait
 	allowed set.CPUSet
@@ -43,7 +43,7 @@ type toyThread struct {
 	id, cpu int
 	home    int // node index, by the load's choice
 	moves   int
-	cycles  float64 // done without waiting
+	cycles  float64 // done, without waits
 }
 
 func newToy(seed uint64, nodes, cpus int) *toy {
@@ -61,7 +61,7 @@ func newToy(seed uint64, nodes, cpus int) *toy {
 	return w
 }
 
-// addLoad puts a load's threads on CPUs one after the other, from a CPU on.
+// addLoad puts a load's threads on consecutive CPUs, from firstCPU on.
 func (w *toy) addLoad(id string, n, firstCPU int, home func(i int) int, penalty func(*toy, *toyLoad, *toyThread) float64) *toyLoad {
 	l := toyLoad{id: id, sensitive: unit.Some(true), penalty: penalty, rate: 0.02}
 	for i := range n {
@@ -91,12 +91,12 @@ func byDistance(w *toy, _ *toyLoad, t *toyThread) float64 {
 	return 160
 }
 
-// bySharing: each thread of the load that is elsewhere has its lines.
+// bySharing: each thread of the load on another node holds some of its lines.
 func bySharing(w *toy, l *toyLoad, t *toyThread) float64 {
 	return 40 + float64(60*(len(l.threads)-w.beside(l, w.nodeOf(t.cpu))))
 }
 
-// byCrowd: what more than one on a node overflow.
+// byCrowd: more than one thread on a node overflow its cache.
 func byCrowd(w *toy, l *toyLoad, t *toyThread) float64 {
 	return 40 + float64(60*(w.beside(l, w.nodeOf(t.cpu))-1))
 }
@@ -169,7 +169,7 @@ func (w *toy) thread(load string, id int) *toyThread {
 	return nil
 }
 
-// run plays so many periods, and tells in what share of them, after the first so many,
+// run plays a number of periods, and returns in what share of them, after the first ones,
 // ok was true.
 func (w *toy) run(t testing.TB, cfg Config, periods, after int, ok func() bool) float64 {
 	t.Helper()

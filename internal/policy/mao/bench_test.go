@@ -16,9 +16,9 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// steadyHost is a server of a fleet as it is most of the time: 2 nodes of 16 CPUs,
-// 10 workloads that are bound and at home, 6 that are approved (3 of them on target, 3
-// that fit nowhere), 4 that nobody approved. Figures jitter, as a kernel's do.
+// steadyHost is a typical server of a fleet: 2 nodes of 16 CPUs; 10 workloads bound and at
+// home; 6 approved (3 on target, 3 that fit nowhere); 4 not approved. Figures jitter, as a
+// kernel's do.
 func steadyHost(r *rand.Rand) (machine.Machine, []window.Window) {
 	h := &windowtest.Host{}
 	h.Shape([]int{0, 1}, 16, 128*unit.GiB)
@@ -70,7 +70,7 @@ func steadyLoad(r *rand.Rand, h *windowtest.Host, i int) {
 	}
 }
 
-// steadyState is after 600 windows: nodes have their whole history.
+// steadyState is the state after 600 windows: nodes have their whole history.
 func steadyState(m machine.Machine, cfg Config, windows []window.Window) State {
 	var st State
 	for i := range 10 {

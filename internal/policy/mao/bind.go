@@ -14,13 +14,13 @@ import (
 
 // Binding, number 5 of the package comment:
 //
-//  1. A candidate is approved, below its target for BindAfter windows in a row,
-//     and nothing speaks against it (standing).
-//  2. Candidates by remote traffic, most first; those whose remote reads are not
-//     known come after, by CPU use. Choice: the paper gives no order.
-//  3. Place one after the other, each after what the ones before it took; at
-//     most MaxBindsPerWindow are bound. A service with several replicas is placed as a
-//     whole; one of which some replicas are bound already comes first; see service.go.
+//  1. A candidate is approved, below its target for BindAfter windows in a row, and no
+//     rule excludes it (standing).
+//  2. Candidates are ordered by remote traffic, most first. Those whose remote reads are
+//     unknown come after, by CPU use. Choice: the paper gives no order.
+//  3. They are placed one after the other, each after what the ones before it took; at
+//     most MaxBindsPerWindow are bound. A service with several replicas is placed as a whole;
+//     a service that is partly bound comes first; see service.go.
 
 func (r *round) bind() {
 	r.owed()
@@ -36,7 +36,7 @@ func (r *round) bind() {
 	}
 }
 
-// limited is the reason of one that would be bound, but for this window's limit.
+// limited is the reason of a workload that only this window's limit keeps from being bound.
 func (r *round) limited(i int) {
 	most := number("binds", unit.Measured(float64(r.binds), "counted"), float64(r.cfg.MaxBindsPerWindow), "workloads")
 	r.decide(i, action.Reason{Rule: ruleLimit, Numbers: append(r.loads[i].evidence(), most)})
@@ -68,7 +68,7 @@ func byTraffic(a, b *load) int {
 	return cmp.Or(cmp.Compare(b.CPU.Or(0), a.CPU.Or(0)), cmp.Compare(a.ID, b.ID))
 }
 
-// standing is the rule by which a workload is no candidate; "" if it is one.
+// standing is the rule that keeps a workload from being a candidate; "" if it is one.
 func (r *round) standing(l *load) string {
 	local, known := l.local.Get()
 	switch {
@@ -100,7 +100,7 @@ func (r *round) standing(l *load) string {
 	return ""
 }
 
-// standingReason is why an unbound workload is no candidate, by the rule of standing.
+// standingReason makes the reason for an unbound workload from the rule of standing.
 func (r *round) standingReason(l *load, rule string) action.Reason {
 	why := action.Reason{Rule: rule, Workload: l.ID, Numbers: l.evidence()}
 	add := func(more ...action.Number) { why.Numbers = append(why.Numbers, more...) }
@@ -137,7 +137,7 @@ func (r *round) standingReason(l *load, rule string) action.Reason {
 	return why
 }
 
-// bindTo binds workload i to the best that a search found.
+// bindTo binds workload i to the best offer of a search.
 func (r *round) bindTo(i int, s *search, best offer) {
 	l := &r.loads[i]
 	nodes := best.nodes(s)
@@ -161,14 +161,14 @@ func (r *round) bindTo(i int, s *search, best offer) {
 	})
 }
 
-// Rules that more than one place gives, or asks for.
+// Rules that several places give, or test for.
 const (
 	ruleLimit       = "mao.skip.limit"
 	ruleService     = "mao.skip.service"
 	ruleUnplaceable = "mao.unplaceable" // only as a cause
 )
 
-// leave gives every workload not decided yet the reason why nothing was done.
+// leave gives each workload that is not decided yet the reason why nothing was done.
 func (r *round) leave() {
 	for i := range r.loads {
 		if r.decided(i) {
@@ -197,13 +197,13 @@ func (r *round) keeps(l *load) action.Reason {
 	return why
 }
 
-// keeping is what a binding that stays is judged by.
+// keeping lists the figures by which a binding that stays is judged.
 func (r *round) keeping(l *load) []action.Number {
 	numbers := append(make([]action.Number, 0, 6), l.localNumber(), action.Counted("since", float64(l.Since), "window"))
 	return r.verdictNumbers(numbers, l, r.verdict(l))
 }
 
-// settled is the mean local ratio of the last windows, once bound long enough.
+// settled is the mean local ratio of the last windows, once it is bound long enough.
 func (l *load) settled(seq uint64, windows int) (unit.Ratio, bool) {
 	if seq < l.Since || seq-l.Since < uint64(windows) || len(l.Local) == 0 {
 		return 0, false
@@ -216,7 +216,7 @@ func (l *load) settled(seq uint64, windows int) (unit.Ratio, bool) {
 	return sum / unit.Ratio(len(last)), true
 }
 
-// excuse is why a binding stays below its target.
+// excuse is the reason why a binding stays below its target.
 func (r *round) excuse(l *load) action.Reason {
 	switch {
 	case l.Binding.PinnedMems:

@@ -11,39 +11,39 @@ import (
 	"homenode/internal/unit"
 )
 
-// Strategy is when MAO unbinds.
+// Strategy says when MAO unbinds.
 type Strategy string
 
-// The paper's two strategies; B runs in production there.
+// The paper's two strategies. Its production runs B.
 const (
 	StrategyA Strategy = "A"
 	StrategyB Strategy = "B"
 )
 
-// Uniform is how alike the replicas of a service on this host are kept; see service.go.
+// Uniform is how alike the replicas of a service on this host are treated; see service.go.
 type Uniform string
 
-// From none to all.
+// From least to most.
 const (
-	UniformNone   Uniform = "none"   // each for itself, as the paper's optimizer has it
+	UniformNone   Uniform = "none"   // each for itself, as in the paper's optimizer
 	UniformBind   Uniform = "bind"   // bound as a whole or not at all; unbound one by one, by strategy
-	UniformAlways Uniform = "always" // unbound as a whole, too
+	UniformAlways Uniform = "always" // also unbound as a whole
 )
 
-// Config holds every threshold of the optimizer. Figures of the paper are named
-// so; the others are our choice.
+// Config holds every threshold of the optimizer. Figures of the paper are marked; the
+// others are our choice.
 type Config struct {
-	Strategy Strategy `yaml:"strategy" json:"strategy"` // B, as the paper's production
+	Strategy Strategy `yaml:"strategy" json:"strategy"` // B, as in the paper's production
 
 	// Bind.
-	Target            unit.Ratio `yaml:"target" json:"target"`                             // local access ratio of workloads that name none
-	MinLoads          uint64     `yaml:"min_loads" json:"min_loads"`                       // DRAM reads in a window below which its ratio says nothing
+	Target            unit.Ratio `yaml:"target" json:"target"`                             // local access ratio of workloads that set none
+	MinLoads          uint64     `yaml:"min_loads" json:"min_loads"`                       // with fewer DRAM reads in a window, a ratio says nothing
 	MinCPU            float64    `yaml:"min_cpu" json:"min_cpu"`                           // CPUs; an idle workload's ratio says nothing either
 	MinGain           unit.Ratio `yaml:"min_gain" json:"min_gain"`                         // the binding must promise this much more local access
-	BindAfter         int        `yaml:"bind_after" json:"bind_after"`                     // windows below target in a row; more is calmer and later
-	EstimateAfter     int        `yaml:"estimate_after" json:"estimate_after"`             // windows without a count, after which an estimated ratio is taken for one that was counted
+	BindAfter         int        `yaml:"bind_after" json:"bind_after"`                     // windows below target in a row; more: calmer and later
+	EstimateAfter     int        `yaml:"estimate_after" json:"estimate_after"`             // windows without a count, after which an estimated ratio counts instead
 	EstimateBindAfter int        `yaml:"estimate_bind_after" json:"estimate_bind_after"`   // bind_after, where the ratio is an estimate; the larger of both
-	EstimateMargin    float64    `yaml:"estimate_margin" json:"estimate_margin"`           // an estimate must be so many times its error below target; 0: any
+	EstimateMargin    float64    `yaml:"estimate_margin" json:"estimate_margin"`           // an estimate must be below target by this multiple of its error; 0: any
 	MaxBindsPerWindow int        `yaml:"max_binds_per_window" json:"max_binds_per_window"` // 1: see what a bind did before the next
 	SettleWindows     int        `yaml:"settle_windows" json:"settle_windows"`             // after these a bound workload should be on target
 
@@ -51,42 +51,42 @@ type Config struct {
 	NodeBusy           unit.Ratio `yaml:"node_busy" json:"node_busy"`                     // A: 80 % (paper)
 	ImbalanceThreshold unit.Ratio `yaml:"imbalance_threshold" json:"imbalance_threshold"` // B(1): 10–15 % (paper), in points of utilisation
 	HistoryWindows     int        `yaml:"history_windows" json:"history_windows"`         // B(2): length of a node's history
-	MinHistory         int        `yaml:"min_history" json:"min_history"`                 // B(2): windows before its P95 means anything
+	MinHistory         int        `yaml:"min_history" json:"min_history"`                 // B(2): with fewer windows the P95 means nothing
 	QuotaTolerance     float64    `yaml:"quota_tolerance" json:"quota_tolerance"`         // "> 100 % of quota", plus measurement jitter
-	SaturatedShare     unit.Ratio `yaml:"saturated_share" json:"saturated_share"`         // of the bound CPUs, where those are the limit
+	SaturatedShare     unit.Ratio `yaml:"saturated_share" json:"saturated_share"`         // share of the bound CPUs, where those are the limit
 
-	// Back-off after an unbind, a refusal or a drift, in windows, doubling.
+	// Back-off after an unbind, a refusal or a drift: windows, doubling.
 	BackoffWindows uint64 `yaml:"backoff_windows" json:"backoff_windows"`
 	BackoffCap     uint64 `yaml:"backoff_cap" json:"backoff_cap"`
-	// ForgetAfter is for how many windows an unseen workload is remembered.
+	// ForgetAfter is the number of windows for which an unseen workload is remembered.
 	ForgetAfter int `yaml:"forget_after" json:"forget_after"`
 
 	// What a node has left.
 	ReservedCPUs     set.CPUSet         `yaml:"reserved_cpus" json:"reserved_cpus"`             // never bound to
 	Smoothing        float64            `yaml:"smoothing" json:"smoothing"`                     // weight of the newest window in CPU demand, (0,1]
-	HeadroomFactor   float64            `yaml:"headroom_factor" json:"headroom_factor"`         // CPUs wanted per CPU of demand
-	UnboundWeight    float64            `yaml:"unbound_weight" json:"unbound_weight"`           // share of unbound load that takes CPU from a node; 0: the kernel can move it
-	FreeReserve      unit.Ratio         `yaml:"free_reserve" json:"free_reserve"`               // of a node's memory that stays free
-	ReclaimableShare unit.Ratio         `yaml:"reclaimable_share" json:"reclaimable_share"`     // of a node's page cache that counts as free
+	HeadroomFactor   float64            `yaml:"headroom_factor" json:"headroom_factor"`         // CPUs needed per CPU of demand
+	UnboundWeight    float64            `yaml:"unbound_weight" json:"unbound_weight"`           // share of unbound load that counts as taking CPU from a node; 0: the kernel can move it
+	FreeReserve      unit.Ratio         `yaml:"free_reserve" json:"free_reserve"`               // share of a node's memory that stays free
+	ReclaimableShare unit.Ratio         `yaml:"reclaimable_share" json:"reclaimable_share"`     // share of a node's page cache that counts as free
 	MaxNodes         int                `yaml:"max_nodes" json:"max_nodes"`                     // of one binding; 0: all but one
-	NodeBandwidth    map[int]unit.Bytes `yaml:"node_bandwidth" json:"node_bandwidth,omitempty"` // bytes/s a node's memory serves; absent: no limit known. See WithProfile
+	NodeBandwidth    map[int]unit.Bytes `yaml:"node_bandwidth" json:"node_bandwidth,omitempty"` // bytes/s that a node's memory serves; absent: no known limit. See WithProfile
 	RequireNear      bool               `yaml:"require_near" json:"require_near"`               // only node sets with a node of its devices (Workload.Near), where it has any
 
 	// Wider bindings before memory runs out; see widen.go.
 	Widen        bool `yaml:"widen" json:"widen"`
-	WidenWindows int  `yaml:"widen_windows" json:"widen_windows"` // for so many windows of the present growth there must be memory
+	WidenWindows int  `yaml:"widen_windows" json:"widen_windows"` // windows of the present growth for which there must be memory
 
-	// All replicas of a service alike; see service.go.
+	// All replicas of a service are treated alike; see service.go.
 	Uniform        Uniform `yaml:"uniform" json:"uniform"`
-	UniformWindows int     `yaml:"uniform_windows" json:"uniform_windows"` // always: for so many windows some may be bound and others not yet
+	UniformWindows int     `yaml:"uniform_windows" json:"uniform_windows"` // always: windows for which some may be bound and others not yet
 
-	// What follows when binding is not enough; see isolate.go.
+	// What happens when binding is not enough; see isolate.go.
 	Isolate Isolate `yaml:"isolate" json:"isolate"`
 
 	// Room for bound workloads; see room.go.
 	MakeRoom bool       `yaml:"make_room" json:"make_room"` // keep unbound workloads off the CPUs that bound ones need
-	RoomBusy unit.Ratio `yaml:"room_busy" json:"room_busy"` // of a node's CPUs in use: above, bound workloads there lack CPU
-	RoomIdle float64    `yaml:"room_idle" json:"room_idle"` // CPUs idle elsewhere at which one that made room gets them back
+	RoomBusy unit.Ratio `yaml:"room_busy" json:"room_busy"` // share of a node's CPUs in use; above it, bound workloads there lack CPU
+	RoomIdle float64    `yaml:"room_idle" json:"room_idle"` // idle CPUs elsewhere at which a workload that made room gets its CPUs back
 
 	// Cost of a node set, each term in [0,1] times its weight; see place.go.
 	MoveWeight      float64 `yaml:"move_weight" json:"move_weight"`           // memory to move: paid once
@@ -94,7 +94,7 @@ type Config struct {
 	CPUWeight       float64 `yaml:"cpu_weight" json:"cpu_weight"`             // others' CPU use there
 	CompanyWeight   float64 `yaml:"company_weight" json:"company_weight"`     // share of all bound workloads that are there (they share its LLC)
 	DeviceWeight    float64 `yaml:"device_weight" json:"device_weight"`       // distance from the nodes of its devices; 1 is the machine's largest
-	UnboundCost     float64 `yaml:"unbound_cost" json:"unbound_cost"`         // weight of unbound CPU use against bound, in CPUWeight's term
+	UnboundCost     float64 `yaml:"unbound_cost" json:"unbound_cost"`         // weight of unbound CPU use relative to bound, in CPUWeight's term
 }
 
 // DefaultConfig returns the defaults; decode a file over it.
@@ -113,7 +113,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says which setting cannot be, and what it must be, in one sentence.
+// Validate names the setting that is out of range, and its range, in one sentence.
 func (c Config) Validate() error {
 	if c.Strategy != StrategyA && c.Strategy != StrategyB {
 		return fmt.Errorf("mao: strategy is %q: it must be A or B", c.Strategy)
@@ -186,7 +186,7 @@ func (c Config) counts() error {
 }
 
 func (c Config) factors() error {
-	const many = 1e6 // no weight is meant to be larger; also refuses NaN and ∞
+	const many = 1e6 // a larger weight makes no sense; this also refuses NaN and ∞
 	for _, f := range []struct {
 		name     string
 		value    float64
@@ -213,9 +213,9 @@ func (c Config) factors() error {
 	return nil
 }
 
-// WithProfile takes the bandwidth of nodes that the configuration does not give from
-// what was measured of the machine: what all CPUs together read from a node, else what
-// its own read. Nil: as it is.
+// WithProfile fills in the bandwidth of nodes that the configuration does not give, from
+// the machine's measured profile: what all CPUs together read from a node, else what its
+// own CPUs read. With nil nothing changes.
 func (c Config) WithProfile(p *profile.Profile) Config {
 	if p == nil {
 		return c

@@ -22,9 +22,9 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// What Step decided before its words went elsewhere, of some four thousand random windows:
-// a digest of the states, actions and rules of each run. `go test -run TestDigests -digests`
-// writes them anew; a change of decisions is one, and is to be explained.
+// The decisions of Step in some four thousand random windows: a digest of the states,
+// actions and rules of each run. `go test -run TestDigests -digests` writes them anew. A
+// change of a digest is a change of decisions, and must be explained.
 var writeDigests = flag.Bool("digests", false, "write testdata/digests.sha256 anew")
 
 const digestsPath = "testdata/digests.sha256"
@@ -71,7 +71,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// digester sums up all that a run's rounds said.
+// digester sums up all decisions of a run's rounds.
 type digester struct {
 	t     *testing.T
 	enc   *json.Encoder
@@ -95,7 +95,8 @@ func (d *digester) round(m machine.Machine, cfg Config, st State, w window.Windo
 }
 
 // checkDeciding: a binding that stays, or ends, names the one condition that did not hold,
-// or none; and one whose figure is beyond its limit did hold, but for a quota that is met.
+// or none. A condition whose figure is beyond its limit did hold, except a quota that is
+// exactly met.
 func checkDeciding(t *testing.T, r action.Reason) {
 	t.Helper()
 	var deciding []action.Number
@@ -127,8 +128,8 @@ func knownAll(numbers []action.Number) bool {
 	return true
 }
 
-// what a round decided: the state, the actions with their rules and what they chose, and
-// each workload's rule. Figures and sentences are the goldens'.
+// decided is what a round decided: the state, the actions with their rules and choices, and
+// each workload's rule. Figures and sentences are held by the goldens.
 type decided struct {
 	State   State
 	Actions []string
@@ -164,7 +165,7 @@ func digestRandom(t *testing.T, seed uint64, rules map[string]int) string {
 		sense(r, h)
 		w := h.Window()
 		st = d.round(h.Machine, cfg, st, w)
-		for i := range st.Workloads { // what was asked for is done, mostly
+		for i := range st.Workloads { // most actions are carried out
 			obey(r, h, &st.Workloads[i])
 		}
 		if r.IntN(4) == 0 {
@@ -174,7 +175,7 @@ func digestRandom(t *testing.T, seed uint64, rules map[string]int) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// sense sets what scripts have no words for.
+// sense sets figures that scripts cannot express.
 func sense(r *rand.Rand, h *windowtest.Host) {
 	for i := range 6 {
 		l := h.Load(fmt.Sprintf("/w%d", i))
@@ -199,7 +200,7 @@ func sense(r *rand.Rand, h *windowtest.Host) {
 	}
 }
 
-// obey is what an actuator would have done by the next window.
+// obey does what an actuator would have done by the next window.
 func obey(r *rand.Rand, h *windowtest.Host, m *Memory) {
 	l := h.Load(m.Workload)
 	if m.Nodes.IsEmpty() {
@@ -225,7 +226,7 @@ func obey(r *rand.Rand, h *windowtest.Host, m *Memory) {
 	}
 }
 
-// digestRounds is 200 workloads on 8 nodes, of which one is overloaded now and then.
+// digestRounds is 200 workloads on 8 nodes, one of which is overloaded now and then.
 func digestRounds(t *testing.T, seed uint64, rules map[string]int) string {
 	b, st, cfg := newRounds(100+seed), State{}, DefaultConfig()
 	sum := sha256.New()
@@ -239,7 +240,7 @@ func digestRounds(t *testing.T, seed uint64, rules map[string]int) string {
 			hot = n % roundNodes
 		}
 		w := b.window(st, hot)
-		if n%5 == 4 { // one is worse
+		if n%5 == 4 { // one does worse
 			w.Workloads[n%roundLoads].StallCycles = unit.Measured(uint64(2e9), "perf stalls")
 		}
 		if n%9 == 8 {

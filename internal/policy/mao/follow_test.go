@@ -19,8 +19,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// pair is a bound victim and two neighbours on its node, of which /loud holds most of
-// the caches. stall is the victim's stall cycles of 1,000.
+// pair is a bound victim and two neighbours on its node; /loud holds most of the caches.
+// stall is the victim's stall cycles of 1,000.
 type pair struct {
 	h     *windowtest.Host
 	cfg   Config
@@ -48,7 +48,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// tick is a number of windows; it returns what was asked for, as text.
+// tick runs n windows, and returns the actions as text.
 func (p *pair) tick(t *testing.T, n int) (said []string) {
 	t.Helper()
 	for range n {
@@ -84,8 +84,9 @@ func wantSaid(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// Worse than its own past without lack of CPU: the loudest neighbour is isolated; it
-// helps a little, so further; it helps, so it stays, and is given back after a while.
+// The victim does worse than its own past without lack of CPU. The loudest neighbour is
+// isolated; this helps a little, so a tighter step follows; that helps, so it stays, and is
+// given back after a while.
 func TestIsolateHelps(t *testing.T) {
 	p := newPair(t)
 	wantSaid(t, p.tick(t, 60))
@@ -98,12 +99,12 @@ func TestIsolateHelps(t *testing.T) {
 	if q := p.st.find("/victim").Quality; q == nil || !q.Held || q.Neighbour != "/loud" {
 		t.Fatalf("what helped is not kept: %+v", q)
 	}
-	wantSaid(t, p.tick(t, 100), "isolate /loud") // given back, to see
+	wantSaid(t, p.tick(t, 100), "isolate /loud") // given back, to test the need
 	wantSaid(t, p.tick(t, 50))
 }
 
-// Nothing helps: each neighbour is tried and given back, then it is escalated, once, with
-// what was tried.
+// Nothing helps: each neighbour is tried and given back. Then the contention is escalated,
+// once, with what was tried.
 func TestIsolateDoesNotHelp(t *testing.T) {
 	p := newPair(t)
 	p.tick(t, 60)
@@ -120,7 +121,7 @@ func TestIsolateDoesNotHelp(t *testing.T) {
 
 func TestIsolateNeedsEvidence(t *testing.T) {
 	for name, change := range map[string]func(p *pair){
-		"nobody's caches or traffic are known": func(p *pair) {
+		"no caches or traffic are known": func(p *pair) {
 			for _, id := range []string{"/victim", "/loud", "/soft", "/far"} {
 				p.h.Load(id).LLC = unit.UnknownValue[unit.Bytes]("no resctrl")
 			}
@@ -141,7 +142,7 @@ func TestIsolateNeedsEvidence(t *testing.T) {
 	}
 	for name, change := range map[string]func(p *pair){
 		"it waits for CPU":        func(p *pair) { p.h.Load("/victim").Waiting = unit.Measured(unit.Ratio(0.5), "test") },
-		"nobody knows":            func(p *pair) { p.h.Load("/victim").Waiting = unit.UnknownValue[unit.Ratio]("no schedstat") },
+		"its waiting is unknown":  func(p *pair) { p.h.Load("/victim").Waiting = unit.UnknownValue[unit.Ratio]("no schedstat") },
 		"its quota is used up":    func(p *pair) { p.h.Load("/victim").Throttled = unit.Measured(unit.Ratio(0.5), "test") },
 		"its pages are elsewhere": func(p *pair) { _, _ = p.h.Line("workload /victim anon=0,1GiB local=0 remote=1000000") },
 		"it is switched off":      func(p *pair) { p.cfg.Isolate.Enabled = false },
@@ -156,8 +157,8 @@ func TestIsolateNeedsEvidence(t *testing.T) {
 	}
 }
 
-// A victim or neighbour that goes, an approval, a refusal, switching off: nothing of it
-// stays isolated. Who is gone says nothing: he does not ask any more.
+// A victim or neighbour goes away, an approval or a refusal comes, isolation is switched
+// off: nothing stays isolated. A workload that is gone makes no more requests.
 func TestIsolateEnds(t *testing.T) {
 	back := []string{"isolate /loud"}
 	for name, c := range map[string]struct {
@@ -185,7 +186,7 @@ func TestIsolateEnds(t *testing.T) {
 	}
 }
 
-// A service of three: bound one after the other, or not at all.
+// A service of three replicas is bound one after the other, or not at all.
 func TestServiceIsBoundAsAWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		uniform Uniform
@@ -196,7 +197,7 @@ func TestServiceIsBoundAsAWhole(t *testing.T) {
 		"one is on target":     {UniformBind, "local=100000 remote=0", 3},
 		"one is not approved":  {UniformBind, "approved=no", 0},
 		"one does not fit":     {UniformBind, "cpu=7", 0},
-		"one is somebody's":    {UniformBind, "pinned-cpus=x", 2},
+		"one is pinned":        {UniformBind, "pinned-cpus=x", 2},
 		"each for itself":      {UniformNone, "cpu=7", 2},
 		"unknown":              {UniformBind, "anon=?", 0},
 		"always, does not fit": {UniformAlways, "cpu=7", 0},
@@ -226,8 +227,8 @@ func TestServiceIsBoundAsAWhole(t *testing.T) {
 	}
 }
 
-// Always: after each window all replicas that are ours to place are bound, or none, but
-// for UniformWindows of being on the way.
+// With always, after each window all replicas that homenode may place are bound, or none;
+// except for UniformWindows while binding is under way.
 func TestServiceStaysAlike(t *testing.T) {
 	seen := 0
 	for seed := range uint64(100) {
@@ -264,10 +265,10 @@ func TestServiceStaysAlike(t *testing.T) {
 	}
 }
 
-// However a load flaps: in an hour of windows of 10 s no workload is bound, unbound or
-// given other nodes more than 30 times. With the default back-off of 8 windows, which
-// only a binding of four times as many wipes out, that is one cycle in 40 windows, two
-// changes each; the rest are the first ones and wider bindings.
+// However much a load flaps: in an hour of windows of 10 s no workload is bound, unbound or
+// given other nodes more than 30 times. The default back-off is 8 windows, and only a
+// binding of four times as many resets it. That is one cycle in 40 windows, with two
+// changes each; the rest are the first changes and wider bindings.
 func TestFlappingIsBounded(t *testing.T) {
 	const hour, limit = 360, 30
 	most := 0
@@ -319,12 +320,12 @@ func TestFlappingIsBounded(t *testing.T) {
 	t.Logf("at most %d changes of a workload in an hour", most)
 }
 
-// Devices: of nodes that are alike the one with the card, unless it is full; with
-// require_near none else. Refused is by numbers.
+// Devices: of equal nodes the one with the card is chosen, unless it is full; with
+// require_near no other is. A refusal has its numbers.
 func TestDevices(t *testing.T) {
 	for name, c := range map[string]struct {
 		near    set.NodeSet
-		full    int // node whose CPUs somebody else has; −1: none
+		full    int // node whose CPUs another workload has; −1: none
 		require bool
 		weight  float64
 		want    string // nodes, or the rule
@@ -362,7 +363,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// Bandwidth by what was measured of the nodes and the workload, where it was.
+// Bandwidth is judged by measurements of the nodes and the workload, where there are any.
 func TestMeasuredBandwidth(t *testing.T) {
 	for name, c := range map[string]struct {
 		node, own unit.Value[unit.Bytes]

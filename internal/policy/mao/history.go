@@ -16,7 +16,7 @@ type History struct {
 	Utilisation []float64 `json:"utilisation"`
 }
 
-// with returns the history and one more window, the oldest dropped beyond limit.
+// with returns the history with one more window, and drops the oldest beyond limit.
 func (h History) with(utilisation float64, limit int) History {
 	kept := h.Utilisation[max(0, len(h.Utilisation)+1-limit):]
 	h.Utilisation = append(append(make([]float64, 0, len(kept)+1), kept...), utilisation)
@@ -44,10 +44,10 @@ func (h History) p95(need int) unit.Opt[float64] {
 	return unit.Some(top[0])
 }
 
-// Histories are the nodes' pasts: what of a state outlives the process that made it.
+// Histories are the nodes' histories: the part of a state that outlives its process.
 func (s State) Histories() []History { return slices.Clone(s.Nodes) }
 
-// WithHistories is the state with these pasts instead of its own.
+// WithHistories is the state with these histories instead of its own.
 func (s State) WithHistories(all []History) State {
 	s.Nodes = slices.SortedFunc(slices.Values(all), func(a, b History) int { return cmp.Compare(a.Node, b.Node) })
 	return s

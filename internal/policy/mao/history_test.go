@@ -11,7 +11,8 @@ import (
 	"homenode/internal/set"
 )
 
-// The dumb twin of History: all figures in order. Histories that part ways keep theirs.
+// The brute-force twin of History: all figures in order. Histories that diverge keep their
+// own figures.
 func TestHistoryTwin(t *testing.T) {
 	type pair struct {
 		h     History
@@ -46,7 +47,7 @@ func TestHistoryTwin(t *testing.T) {
 	}
 }
 
-// What one state remembers of local ratios is not changed by the next one's.
+// The next state does not change the local ratios that a state remembers.
 func TestLocalsAreApart(t *testing.T) {
 	m, windows := steadyHost(rand.New(rand.NewPCG(1, 9)))
 	st := steadyState(m, DefaultConfig(), windows)

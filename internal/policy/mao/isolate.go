@@ -16,47 +16,49 @@ import (
 // When binding is not enough, number 7 of the package comment. The paper names it as
 // future work: contention isolation by CAT/MBA "when latency drops without CPU
 // pressure", moving the working set, a report to the cluster scheduler.
-//
 //  1. Contention: a bound workload is at home (on target, or its pages are there), does
-//     not lack CPU, and is worse than its own past at the same load by Rise, After
-//     windows in a row. Worse is its latency, else the uncore penalty, else the stall
-//     ratio, else misses an instruction: the first that is known (quality.go). What is
-//     not at home yet is the actuator's: it moves the hot pages first.
-//  2. The neighbour that pollutes most: of those that use CPU on its nodes, are not
-//     approved, are not spared (Never) and are not isolated, the one with the
-//     largest share of the last-level caches there, or of the memory traffic; at least
-//     MinShare. A share is of what the caches hold and the controllers served; where that
-//     is not known, of what all that run there have together, if that is known of each
-//     (RMIDs are few). Unknown is no evidence: then none is isolated.
-//  3. It is kept to the first of Steps. After Watch windows that must have won back Gain
-//     of what was lost. Then the next step, while it is still worse; once it is not, the
-//     step stays. If it did not help it is given back, and the next neighbour is tried.
-//  4. What stays is given back after Hold windows, to see whether it is still needed; and
-//     when the one is unbound, or the other approved; when either is gone for longer than
-//     a failed reading is.
-//  5. Where no neighbour is left to try, it is escalated with the evidence. For Cooldown windows
-//     nothing more is tried, and what it does then is what it is held against.
+//     not lack CPU, and does worse than its own past at the same load by Rise, for After
+//     windows in a row. "Worse" is judged by its latency, else the uncore penalty, else the
+//     stall ratio, else misses per instruction: the first that is known (quality.go). A
+//     workload that is not at home yet is left to actuate, which moves the hot pages first.
+//  2. The worst polluter: of the neighbours that use CPU on its nodes, are not approved,
+//     not spared (Never) and not isolated, the one with the largest share of the last-level
+//     caches there, or of the memory traffic; at least MinShare. A share is relative to what
+//     the caches hold and the controllers served. Where that is unknown, it is relative to
+//     the sum over all workloads that run there, if it is known for each (RMIDs are few).
+//     Unknown is no evidence: then no neighbour is isolated.
+//  3. It is limited to the first of Steps. After Watch windows that must have won back
+//     Gain of what was lost. If the workload is still worse, the next step follows; once it
+//     is not, the step stays. If a step did not help it is given back, and the next neighbour
+//     is tried.
+//  4. A step that stays is given back after Hold windows, to test whether it is still
+//     needed. It is also given back when the workload is unbound, when the neighbour is
+//     approved, and when either is gone for longer than a failed reading lasts.
+//  5. When no neighbour is left to try, it is escalated with the evidence. For Cooldown
+//     windows nothing more is tried, and its performance then becomes the new reference.
 //
-// One new isolation a window, of all workloads: each is judged by what it alone did.
+// There is one new isolation per window, over all workloads, so each is judged by its own
+// effect.
 //
-// An isolation is a lease: it is asked for anew in each window in which the state has it
-// (Renew), and actuate gives back what is not asked for. So the state alone says what is
+// An isolation is a lease: it is requested anew in each window in which the state has it
+// (Renew), and actuate gives back what is not requested. So the state alone says what is
 // isolated, and nothing that is forgotten here stays behind there. A workload has one
-// reason a window, whatever is done to it: what else happens to a neighbour does not keep
+// reason per window, whatever is done to it; what else happens to a neighbour does not keep
 // it isolated.
 
-// Isolate bounds what follows when binding is not enough. All figures are our choice.
+// Isolate has the limits for what happens when binding is not enough. All figures are our
+// choice.
 type Isolate struct {
 	Enabled  bool           `yaml:"enabled" json:"enabled"`
-	Rise     unit.Ratio     `yaml:"rise" json:"rise"`           // above its own past, of that: worse
-	Pressure unit.Ratio     `yaml:"pressure" json:"pressure"`   // of the time one of its threads waited for a CPU, or of its quota's periods throttled: above, CPU is what it lacks
-	After    int            `yaml:"after" json:"after"`         // windows in a row; more is calmer and later
-	MinPast  int            `yaml:"min_past" json:"min_past"`   // windows at a load before they are a past
-	MinShare unit.Ratio     `yaml:"min_share" json:"min_share"` // of the caches' contents or the traffic that a neighbour must have
+	Rise     unit.Ratio     `yaml:"rise" json:"rise"`           // increase over its own past that counts as worse
+	Pressure unit.Ratio     `yaml:"pressure" json:"pressure"`   // share of the time in which one of its threads waited for a CPU, or of its quota's periods throttled; above it, it lacks CPU
+	After    int            `yaml:"after" json:"after"`         // windows in a row; more: calmer and later
+	MinPast  int            `yaml:"min_past" json:"min_past"`   // windows at a load before they count as its past
+	MinShare unit.Ratio     `yaml:"min_share" json:"min_share"` // least share of the caches' contents or of the traffic that a neighbour must have
 	Steps    []action.Class `yaml:"steps" json:"steps"`         // one after the other, ever tighter
 	Watch    int            `yaml:"watch" json:"watch"`         // windows in which a step must help
-	Gain     unit.Ratio     `yaml:"gain" json:"gain"`           // of what was lost that it must win back
-	Hold     uint64         `yaml:"hold" json:"hold"`           // windows after which what helped is given back, to see
+	Gain     unit.Ratio     `yaml:"gain" json:"gain"`           // share of the loss that it must win back
+	Hold     uint64         `yaml:"hold" json:"hold"`           // windows after which a step that helped is given back, to test the need
 	Cooldown uint64         `yaml:"cooldown" json:"cooldown"`   // windows between two escalations of a workload
 	Never    []string       `yaml:"never" json:"never"`         // workloads and services that are never isolated
 }
@@ -89,7 +91,7 @@ func (c Isolate) validate() error {
 	return nil
 }
 
-// followUp is all of it.
+// followUp is numbers 1 to 5.
 func (r *round) followUp() {
 	if !r.cfg.Isolate.Enabled {
 		r.freeAll()
@@ -110,14 +112,14 @@ func (r *round) followUp() {
 	r.renew()
 }
 
-// renew asks for what stays, also on behalf of those that one reading missed.
+// renew requests the isolations that stay, also for workloads that one reading missed.
 func (r *round) renew() {
 	for _, list := range [...][]Memory{r.memories, r.absent} {
 		for k := range list {
 			m := &list[k]
 			q := m.Quality
 			if q.neighbour() == "" || q.Since == r.w.Seq && !q.Held || q.Step > len(r.cfg.Isolate.Steps) || m.Absent > r.cfg.ForgetAfter {
-				continue // asked for just now, by setClass; or wanted no more
+				continue // requested just now by setClass, or no longer wanted
 			}
 			class := r.cfg.Isolate.Steps[q.Step-1]
 			r.actions = append(r.actions, action.Action{Kind: action.Isolate, Workload: q.Neighbour, Class: &class, Renew: true,
@@ -126,7 +128,7 @@ func (r *round) renew() {
 	}
 }
 
-// freeAll gives back what was isolated before that was switched off.
+// freeAll gives back earlier isolations after isolation was switched off.
 func (r *round) freeAll() {
 	for i := range r.loads {
 		if l := &r.loads[i]; l.Quality.neighbour() != "" {
@@ -145,7 +147,7 @@ func (r *round) contended(l *load) bool {
 	return l.bound() && l.Quality.Worse >= r.cfg.Isolate.After && r.atHome(l) && !r.starved(l)
 }
 
-// isolate is numbers 2 and 5 for workload i: it reports whether a neighbour is isolated.
+// isolate is numbers 2 and 5 for workload i. It reports whether a neighbour is isolated.
 func (r *round) isolate(i int) bool {
 	l := &r.loads[i]
 	if quiet := l.Quality.Quiet; r.w.Seq < quiet {
@@ -165,7 +167,7 @@ func (r *round) isolate(i int) bool {
 	return true
 }
 
-// setClass asks for the step that workload i's quality says, of workload k.
+// setClass requests, for neighbour k, the step in workload i's quality.
 func (r *round) setClass(i, k int, more ...action.Number) {
 	l, n := &r.loads[i], &r.loads[k]
 	class := r.cfg.Isolate.Steps[l.Quality.Step-1]
@@ -178,7 +180,7 @@ func (r *round) setClass(i, k int, more ...action.Number) {
 
 const ruleIsolate = "mao.isolate"
 
-// otherSteps are those that come before and after.
+// otherSteps are the steps before and after.
 func (r *round) otherSteps(n *load, step int) (list []action.Alternative) {
 	for i, c := range r.cfg.Isolate.Steps {
 		list = append(list, action.Alternative{Nodes: r.usesNodes(n), Figures: classFigures(c), Chosen: i+1 == step})
@@ -186,7 +188,7 @@ func (r *round) otherSteps(n *load, step int) (list []action.Alternative) {
 	return list
 }
 
-// classFigures are what a class limits.
+// classFigures are the limits of a class.
 func classFigures(c action.Class) (parts []action.Figure) {
 	if c.Cache > 0 {
 		parts = append(parts, action.Figure{Name: "cache_allowed", Value: float64(c.Cache)})
@@ -207,7 +209,7 @@ func (r *round) usesNodes(l *load) (nodes set.NodeSet) {
 	return nodes
 }
 
-// polluter is number 2: −1 if there is none, or that is unknown.
+// polluter is number 2; −1 if there is none, or if it is unknown.
 func (r *round) polluter(l *load) (best int, most float64, what string) {
 	llc, traffic := r.wholes(l.Nodes)
 	best = -1
@@ -228,8 +230,8 @@ func (r *round) polluter(l *load) (best int, most float64, what string) {
 	return best, most, what
 }
 
-// wholes are what shares of these nodes' caches and traffic are of: bytes they hold, and
-// bytes their controllers served. 0: unknown.
+// wholes are the totals for shares on these nodes: the bytes in their caches, and the bytes
+// that their controllers served. 0: unknown.
 func (r *round) wholes(nodes set.NodeSet) (llc, traffic float64) {
 	knownLLC, knownTraffic := true, true
 	for k := range r.loads {
@@ -259,8 +261,8 @@ func (r *round) wholes(nodes set.NodeSet) (llc, traffic float64) {
 	return llc, traffic
 }
 
-// cachesOf is the size of these nodes' last-level caches, bytes; 0: the machine does not
-// tell. One that several nodes share counts for each that it is of.
+// cachesOf is the size of these nodes' last-level caches in bytes; 0: the machine does not
+// say. A cache that several nodes share counts for each of them.
 func (r *round) cachesOf(nodes set.NodeSet) (size float64) {
 	for _, c := range r.m.LLCs {
 		for i := range r.nodes {
@@ -273,9 +275,9 @@ func (r *round) cachesOf(nodes set.NodeSet) (size float64) {
 	return size
 }
 
-// pollution is what it holds of the caches and moves to and from memory, by how much of
-// its CPU use is on these nodes; unknown what is not known. What does not run there does
-// not pollute.
+// pollution is its bytes in the caches and its memory traffic, in proportion to its CPU use
+// on these nodes. A figure that is not known is unknown. A workload that does not run there
+// does not pollute.
 func (r *round) pollution(l *load, nodes set.NodeSet) (llc, traffic unit.Opt[float64]) {
 	here, all := 0.0, 0.0
 	for j := range r.nodes {
@@ -291,19 +293,19 @@ func (r *round) pollution(l *load, nodes set.NodeSet) (llc, traffic unit.Opt[flo
 	return unit.OptOf(part*float64(l.LLC.Or(0)), l.LLC.Known()), unit.OptOf(part*float64(l.Traffic.Or(0)), l.Traffic.Known())
 }
 
-// spared says that a workload is never, or not now, isolated.
+// spared reports that a workload is never isolated, or not now.
 func (r *round) spared(n *load) bool {
 	never := r.cfg.Isolate.Never
 	return n.Approved || n.bound() || n.Class != nil && !n.Class.None() || slices.Contains(never, n.ID) ||
 		n.Service != "" && slices.Contains(never, n.Service) || r.isolated(n.ID)
 }
 
-// isolated says that a workload is isolated for some other, as far as the state knows.
+// isolated reports that a workload is isolated for another one, according to the state.
 func (r *round) isolated(id string) bool {
 	return slices.ContainsFunc(r.memories, func(m Memory) bool { return m.Quality.neighbour() == id })
 }
 
-// watch is numbers 3 and 4 of what workload i has a neighbour isolated for.
+// watch is numbers 3 and 4, for workload i and the neighbour isolated for it.
 func (r *round) watch(i int, judged bool) {
 	l := &r.loads[i]
 	q := l.Quality
@@ -313,7 +315,7 @@ func (r *round) watch(i int, judged bool) {
 		r.over(l, q.free(), action.Reason{Rule: "mao.over.unbound"})
 	case q.Step > len(r.cfg.Isolate.Steps):
 		r.over(l, q.free(), action.Reason{Rule: "mao.over.no-step"})
-	case !here && r.remembers(q.Neighbour): // a failed reading is no farewell
+	case !here && r.remembers(q.Neighbour): // after one failed reading it is not gone
 	case !here:
 		l.Quality = q.free()
 	case r.loads[k].Approved || r.loads[k].bound():
@@ -326,16 +328,16 @@ func (r *round) watch(i int, judged bool) {
 	}
 }
 
-// judgeStep is number 3, once a step was watched for long enough.
+// judgeStep is number 3, once a step has been watched for long enough.
 func (r *round) judgeStep(i, k int) {
 	l := &r.loads[i]
 	q := *l.Quality
-	won := 1.0 // it is not worse any more
+	won := 1.0 // it is no longer worse
 	if q.Worse > 0 {
 		won = (q.Before - q.Ratio) / max(q.Before-1, rounding)
 	}
 	switch {
-	case q.Worse == 0 && q.Well < r.cfg.Isolate.After: // one good window is no proof, a load never seen none at all
+	case q.Worse == 0 && q.Well < r.cfg.Isolate.After: // one good window is no proof, and a load never seen proves nothing
 	case won < float64(r.cfg.Isolate.Gain):
 		tried := q.free()
 		tried.Tried = append(slices.Clone(q.Tried), q.Neighbour)
@@ -349,23 +351,23 @@ func (r *round) judgeStep(i, k int) {
 	default:
 		q.Step, q.Since, q.Before = q.Step+1, r.w.Seq, q.Ratio
 		l.Quality = &q
-		r.setClass(i, k) // the evidence is that of the first step
+		r.setClass(i, k) // the evidence of the first step still holds
 	}
 }
 
-// free is the quality without a neighbour isolated.
+// free is the quality without an isolated neighbour.
 func (q *Quality) free() *Quality {
 	next := *q
 	next.Neighbour, next.Step, next.Since, next.Before, next.Held = "", 0, 0, 0, false
 	return &next
 }
 
-// remembers says that a workload was here a few windows ago.
+// remembers reports that a workload was here a few windows ago.
 func (r *round) remembers(id string) bool {
 	return slices.ContainsFunc(r.absent, func(m Memory) bool { return m.Workload == id && m.Absent <= r.cfg.ForgetAfter })
 }
 
-// over gives back the neighbour of a workload, which then has this quality.
+// over gives back the neighbour of a workload, and gives the workload this quality.
 func (r *round) over(l *load, next *Quality, cause action.Reason) {
 	id := l.Quality.Neighbour
 	l.Quality = next
@@ -377,22 +379,23 @@ func (r *round) over(l *load, next *Quality, cause action.Reason) {
 	r.actions = append(r.actions, action.Action{Kind: action.Isolate, Workload: id, Class: &action.Class{}, Reason: why})
 }
 
-// decideNeighbour is decide for what is done to a neighbour: its reason goes with the
-// action, and is that of the workload's window only where nothing else was decided for it.
+// decideNeighbour is decide for an action on a neighbour. Its reason goes with the action,
+// and becomes the workload's reason only where nothing else was decided for it.
 func (r *round) decideNeighbour(k int, why action.Reason) action.Reason {
 	why.Workload = r.loads[k].ID
 	r.decide(k, why)
 	return why
 }
 
-// classOutcome: what was refused, failed, or was changed by another process is not tried
-// again. It is not asked for any more, so actuate gives back what may be left of it.
+// classOutcome: an isolation that was refused, that failed or that another process changed
+// is not tried again. It is no longer requested, so actuate gives back what may be left of
+// it.
 func (r *round) classOutcome(o *action.Outcome) {
 	if o.Status != action.Refused && o.Status != action.Failed && o.Status != action.Drifted {
 		return
 	}
 	if o.Step.Class != nil && o.Step.Class.None() {
-		return // of giving back: actuate goes on with that
+		return // it was giving back: actuate continues with that
 	}
 	for _, list := range [...][]Memory{r.memories, r.absent} {
 		for i := range list {
@@ -415,14 +418,13 @@ func (r *round) escalate(i int) {
 	}
 	next := *q
 	next.Quiet, next.Tried = r.w.Seq+r.cfg.Isolate.Cooldown, nil
-	next.Worse, next.Ratio = 0, 0 // and how it does now is what it is held against: see unlearn
+	next.Worse, next.Ratio = 0, 0 // its present performance is the new reference: see unlearn
 	next.Past = q.unlearn(loadOf(l.CPU.Or(0)))
 	l.Quality = &next
 	r.actions = append(r.actions, action.Action{Kind: action.Escalate, Workload: l.ID, Reason: r.decide(i, why)})
 }
 
-// elsewhere are the other node sets of this host, as they would be judged for a workload
-// that is bound.
+// elsewhere lists the other node sets of this host, judged for a workload that is bound.
 func (r *round) elsewhere(i int) []action.Alternative {
 	l := &r.loads[i]
 	if l.pages == nil {
@@ -459,7 +461,7 @@ func (r *round) contention(l *load) []action.Number {
 	return numbers
 }
 
-// timesItsPast is by how many times the metric is above its past.
+// timesItsPast is the metric as a multiple of its past.
 func timesItsPast(ratio float64, known bool) action.Number {
 	return figure("times_its_past", derived(ratio, known, "mean of windows of the same load"), "times")
 }

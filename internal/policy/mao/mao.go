@@ -14,9 +14,9 @@ import (
 	"homenode/internal/window"
 )
 
-// Step is one round of the optimizer. It returns the next state, what to do,
-// and exactly one reason for each of the window's workloads, in their order.
-// The numbers are those of the package comment.
+// Step is one round of the optimizer. It returns the next state, the actions, and exactly
+// one reason for each of the window's workloads, in their order. The numbers are those of
+// the package comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
 	r := newRound(m, cfg, st, w) // 1
 	r.outcomes()                 // 2
@@ -32,7 +32,7 @@ func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []ac
 	return r.next(st), r.actions, r.reasons
 }
 
-// round is one Step at work. It owns what it changes; nodes are parallel to
+// round holds the data of one Step. It owns what it changes. nodes are parallel to
 // Window.Nodes; loads and reasons to Window.Workloads.
 type round struct {
 	m     machine.Machine
@@ -40,17 +40,17 @@ type round struct {
 	w     window.Window
 	nodes []node
 	loads []load
-	// memories are those of the next state; absent are remembered too, but not in this
+	// memories are those of the next state. absent are remembered too, but are not in this
 	// window.
 	memories, absent []Memory
 	actions          []action.Action
 	reasons          []action.Reason   // without a rule: not decided yet
-	book             *ledger           // what nodes have given away; nil: to be added up anew
-	wanted           []float64         // see widen.go; nil: to be added up anew
+	book             *ledger           // what nodes have given away; nil: must be added up anew
+	wanted           []float64         // see widen.go; nil: must be added up anew
 	apart            unit.Opt[float64] // see remoteDistance
 	binds            int               // in this round
 	usable           set.NodeSet       // nodes with CPUs to bind to that the machine knows
-	largest          float64           // memory of the node that has most
+	largest          float64           // memory of the largest node
 	seconds          float64           // the window's length
 	groups           []*group          // see service.go
 	groupOf          []*group          // by load; nil: no other replica is here
@@ -59,11 +59,11 @@ type round struct {
 // node is a node in this round.
 type node struct {
 	id      int
-	cpus    set.CPUSet // online, as machine and window agree, without reserved ones
+	cpus    set.CPUSet // online in both machine and window, without reserved CPUs
 	count   float64    // of cpus
-	online  float64    // CPUs, reserved ones too
+	online  float64    // CPUs, including reserved ones
 	memory  unit.Opt[unit.Bytes]
-	busy    unit.Opt[float64] // CPUs; projected, once something is unbound
+	busy    unit.Opt[float64] // CPUs; projected after an unbind
 	history []float64
 	p95     unit.Opt[float64] // of the history; unknown while that is too short
 }
@@ -76,22 +76,22 @@ func (n *node) utilisation() (float64, bool) {
 
 // load is a workload in this round.
 type load struct {
-	*window.Workload // of the window, which is never changed
-	*Memory          // of the next state, round.memories
+	*window.Workload // the window's, which is never changed
+	*Memory          // in round.memories, for the next state
 	local            unit.Opt[unit.Ratio]
 	source           window.LocalSource // of local
 	target           unit.Ratio
 	reads            unit.Opt[float64] // of DRAM in this window
 	pages            []unit.Bytes      // anon + file by node; nil: unknown
 	total            unit.Bytes
-	anon             unit.Bytes // in all
+	anon             unit.Bytes // total
 	knowsAnon        bool
-	weaker           bool    // its ratio is of a weaker source than lately; see judge
+	weaker           bool    // its ratio has a weaker source than recently; see judge
 	rising           bool    // it has more anonymous memory than ever
 	traffic          float64 // bytes/s between caches and memory, else of DRAM reads; 0 when unknown
 }
 
-// newRound is number 1 of Step: it looks at the window and remembers it.
+// newRound is number 1 of Step: it reads the window and remembers it.
 func newRound(m machine.Machine, cfg Config, st State, w window.Window) *round {
 	n := len(w.Workloads)
 	r := &round{
@@ -128,7 +128,7 @@ func (r *round) lookAt(n *window.Node, st State) node {
 // remember matches the window's workloads with the state's.
 func (r *round) remember(st State) {
 	seen := make([]bool, len(st.Workloads))
-	next := 0 // mostly they are the same, in the same order
+	next := 0 // usually they are the same, in the same order
 	for i := range r.w.Workloads {
 		wl := &r.w.Workloads[i]
 		r.loads[i].Workload, r.loads[i].Memory = wl, &r.memories[i]
@@ -149,7 +149,7 @@ func (r *round) remember(st State) {
 	}
 }
 
-// observe fills in what the window says of a workload.
+// observe fills in what the window says about a workload.
 func (r *round) observe(l *load) {
 	l.Absent = 0
 	l.local, l.source = window.LocalAccessFrom(l.Workload)
@@ -169,7 +169,7 @@ func (r *round) observe(l *load) {
 	}
 }
 
-// weigh adds up its memory, by node and in all.
+// weigh adds up its memory, by node and in total.
 func (l *load) weigh(nodes int) {
 	l.anon, l.knowsAnon = window.SumBytes(l.AnonByNode)
 	if pages, ok := l.AppendPagesByNode(make([]unit.Bytes, 0, nodes)); ok && len(pages) == nodes {
@@ -180,12 +180,12 @@ func (l *load) weigh(nodes int) {
 	}
 }
 
-const bytesPerLoad = 64 // a DRAM read fetches a cache line; all CPUs with an event table so far
+const bytesPerLoad = 64 // a DRAM read fetches a cache line; true for all CPUs that have an event table
 
-// judge counts the windows below target. An unknown ratio, one from too few reads, or
-// from a weaker source than lately, neither counts nor resets: counters may be another
-// workload's for a while, and what is spread over two nodes is then half local by any
-// estimate. Another source starts anew.
+// judge counts the windows below target. A ratio that is unknown, comes from too few reads,
+// or has a weaker source than recently neither counts nor resets. Counters may serve
+// another workload for a while, and any estimate then gives half local for a workload
+// spread over two nodes. Another source starts the count anew.
 func (l *load) judge(cfg *Config, seq uint64) {
 	local, ok := l.local.Get()
 	if !ok || l.silent(cfg) {
@@ -203,10 +203,10 @@ func (l *load) judge(cfg *Config, seq uint64) {
 		l.Below = 0
 	}
 	recent := l.Local[max(0, len(l.Local)+1-localHistory):]
-	l.Local = slices.Concat(recent, []unit.Ratio{local}) // the state before keeps its own
+	l.Local = slices.Concat(recent, []unit.Ratio{local}) // the old state keeps its own
 }
 
-// misses says that a ratio is below target: an estimate by its error, where the
+// misses reports that a ratio is below target; for an estimate, by its error, where the
 // configuration demands that.
 func (l *load) misses(cfg *Config, local unit.Ratio) bool {
 	if cfg.EstimateMargin > 0 && l.From != window.LocalCounted && local < l.target {
@@ -215,7 +215,7 @@ func (l *load) misses(cfg *Config, local unit.Ratio) bool {
 	return local < l.target
 }
 
-// patience is how many windows below target in a row it takes.
+// patience is the number of windows below target in a row before a bind.
 func (l *load) patience(cfg *Config) int {
 	if l.From == window.LocalCounted {
 		return cfg.BindAfter
@@ -223,7 +223,7 @@ func (l *load) patience(cfg *Config) int {
 	return max(cfg.BindAfter, cfg.EstimateBindAfter)
 }
 
-// silent says that this window's ratio means nothing.
+// silent reports that this window's ratio means nothing.
 func (l *load) silent(cfg *Config) bool { return l.idle(cfg) || l.quiet(cfg) }
 
 func (l *load) idle(cfg *Config) bool { return l.CPU.Known() && l.CPU.Or(0) < cfg.MinCPU }
@@ -235,11 +235,11 @@ func (l *load) quiet(cfg *Config) bool {
 
 // outcomes is number 2 of Step.
 //
-// Refused counts for set-cpus only: actuate has then put everything back, or given up;
-// except for a wider binding that was refused and left as it was. A refused move or
-// set-mems leaves the CPUs bound, and actuate retries what failed. homenode does not
-// fight over a setting that drifted; what is still ours of it (say the mems, when another
-// process changed the CPUs) is given back.
+// Refused counts for set-cpus only: then actuate has put everything back, or given up. The
+// exception is a wider binding that was refused and left as it was. A refused move or
+// set-mems leaves the CPUs bound, and actuate retries what failed. homenode does not fight
+// over a setting that drifted; what it still holds (say the mems, when another process
+// changed the CPUs) is given back.
 func (r *round) outcomes() {
 	for k := range r.w.Outcomes {
 		o := &r.w.Outcomes[k]
@@ -277,7 +277,7 @@ func (r *round) drifted(i int, o *action.Outcome) {
 	}
 }
 
-// ended is why a binding is no more.
+// ended is the reason why a binding has ended.
 func (l *load) ended(rule string, o *action.Outcome) action.Reason {
 	why := action.Reason{Rule: rule, Detail: o.Detail, Numbers: []action.Number{l.until()}}
 	if o.Why.Rule != "" {
@@ -294,7 +294,7 @@ func (r *round) outcomeOfAbsent(o *action.Outcome) {
 	}
 }
 
-// decide gives workload i its reason, unless it has one, and returns the one it has.
+// decide gives workload i its reason, unless it has one, and returns the reason it has.
 func (r *round) decide(i int, why action.Reason) action.Reason {
 	if !r.decided(i) {
 		why.Workload = r.loads[i].ID
@@ -305,7 +305,7 @@ func (r *round) decide(i int, why action.Reason) action.Reason {
 
 func (r *round) decided(i int) bool { return r.reasons[i].Rule != "" }
 
-// next is the state after this round. Utilisations go in as measured, not as
+// next is the state after this round. Utilisations are stored as measured, not as
 // projected, and after this round's P95 was taken: a node is judged by its past.
 func (r *round) next(old State) State {
 	st := State{Nodes: r.histories(old), Workloads: r.memories}
@@ -341,8 +341,8 @@ func (r *round) histories(old State) []History {
 	return all
 }
 
-// remembered are the absent ones not yet forgotten: a binding for ForgetAfter
-// windows (a failed reading is no farewell), a back-off until it ends.
+// remembered are the absent workloads not yet forgotten: a binding for ForgetAfter windows
+// (after one failed reading it is not gone), a back-off until it ends.
 func (r *round) remembered() []Memory {
 	var kept []Memory
 	for _, m := range r.absent {

@@ -8,7 +8,7 @@ import (
 	"homenode/internal/window"
 )
 
-// number is a figure of a reason, with the limit it was held against.
+// number is a figure of a reason, with its limit.
 func number(name string, v unit.Value[float64], limit float64, of string) action.Number {
 	return action.Number{Name: name, Value: v, Limit: unit.Some(limit), Unit: of}
 }
@@ -18,7 +18,7 @@ func figure(name string, v unit.Value[float64], of string) action.Number {
 	return action.Number{Name: name, Value: v, Unit: of}
 }
 
-// derived is a figure this package made from others.
+// derived is a figure that this package computed from others.
 func derived(v float64, ok bool, from string) unit.Value[float64] {
 	if !ok {
 		return unit.UnknownValue[float64](from)
@@ -26,7 +26,7 @@ func derived(v float64, ok bool, from string) unit.Value[float64] {
 	return unit.Estimated(v, from)
 }
 
-// ratio keeps how a ratio is known.
+// ratio keeps the source of a ratio.
 func ratio(v unit.Value[unit.Ratio]) unit.Value[float64] {
 	x, ok := v.Get()
 	if !ok {
@@ -46,7 +46,7 @@ func (l *load) demandValue() unit.Value[float64] {
 	return derived(v, ok, "smoothed CPU use")
 }
 
-// evidence is what a candidate is judged by.
+// evidence lists the figures by which a candidate is judged.
 func (l *load) evidence() []action.Number {
 	return []action.Number{l.localNumber(), figure("cpu_demand", l.demandValue(), "cpus"), figure("quota", l.Quota, "cpus")}
 }

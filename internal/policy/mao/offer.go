@@ -12,19 +12,18 @@ import (
 	"homenode/internal/window"
 )
 
-// ledger is what the nodes have given away already, by index of node; number 1
-// of place.go.
+// ledger is what the nodes have already given away, by index of node; number 1 of place.go.
 type ledger struct {
 	use, quota []float64 // CPUs held by bound and by pinned workloads, by use and by quota
 	cost       []float64 // CPUs used by others, unbound ones weighted by UnboundCost
 	incoming   []float64 // bytes that bound workloads still have elsewhere
-	traffic    []float64 // bytes/s of DRAM reads by those that are or stay there
+	traffic    []float64 // bytes/s of DRAM reads by workloads that are there and stay
 	company    []int     // bound workloads
 	bound      int
 	total      float64 // bytes/s
 }
 
-// open returns this moment's ledger. Whatever changes a binding sets book to nil.
+// open returns the current ledger. Whatever changes a binding sets book to nil.
 func (r *round) open() *ledger {
 	if r.book == nil {
 		r.book = r.ledger()
@@ -81,9 +80,9 @@ func (r *round) enterBound(b *ledger, l *load) {
 	b.total += l.traffic
 }
 
-// enterUnbound leaves a workload where it was measured. Pinned by another process,
-// it holds its CPUs; else the kernel can move it away, so it holds UnboundWeight
-// of them and costs UnboundCost.
+// enterUnbound counts a workload where it was measured. If another process pinned it, it
+// holds its CPUs. Else the kernel can move it away, so it holds UnboundWeight of them and
+// costs UnboundCost.
 func (r *round) enterUnbound(b *ledger, l *load) {
 	weight, cost := r.cfg.UnboundWeight, r.cfg.UnboundCost
 	if l.Binding.PinnedCPUs {
@@ -101,7 +100,7 @@ func (r *round) enterUnbound(b *ledger, l *load) {
 	b.total += l.traffic
 }
 
-// judge holds one node set against what is needed, and prices it if it fits.
+// judge compares one node set with what is needed, and prices it if it fits.
 func (s *search) judge(at []int) offer {
 	o := offer{at: at}
 	sum := room{}
@@ -127,9 +126,9 @@ func (s *search) judge(at []int) offer {
 	return o
 }
 
-// limits finds the tightest constraint that breaks: the one with the largest
-// want/have; of equals the first of cpu, memory, bandwidth. A set that breaks none of
-// these may still be far from every device of the workload.
+// limits finds the tightest broken constraint: the one with the largest want/have; of
+// equals the first of cpu, memory, bandwidth. A set that breaks none of these may still be
+// far from every device of the workload.
 func (s *search) limits(o *offer, sum room, memoryKnown bool) {
 	tightest := 1 + rounding
 	broken := func(code string, want, have float64) {
@@ -139,7 +138,7 @@ func (s *search) limits(o *offer, sum room, memoryKnown bool) {
 	}
 	broken("cpu", s.need, sum.left)
 	switch {
-	case s.l.Binding.PinnedMems: // nothing will be moved
+	case s.l.Binding.PinnedMems: // no memory will be moved
 	case !memoryKnown:
 		broken("memory", max(1, float64(s.l.total)), 0)
 		o.have = -1
@@ -182,8 +181,8 @@ func (s *search) price(o *offer, sum room) {
 	o.distance = s.distance(o.at)
 }
 
-// trafficShare is others' traffic there: of the nodes' limits where all are
-// known, else of all traffic of the machine, ours included.
+// trafficShare is others' traffic there: relative to the nodes' limits where all are known,
+// else to all traffic of the machine, this workload's included.
 func (s *search) trafficShare(at []int, sum room) float64 {
 	limits := 0.0
 	for _, j := range at {
@@ -196,7 +195,7 @@ func (s *search) trafficShare(at []int, sum room) float64 {
 	return share(sum.traffic, limits)
 }
 
-// share is part/whole, at most 1; 0 of nothing.
+// share is part/whole, at most 1; 0 if the whole is 0.
 func share(part, whole float64) float64 {
 	if whole <= 0 {
 		return 0
@@ -204,11 +203,11 @@ func share(part, whole float64) float64 {
 	return min(1, part/whole)
 }
 
-// far is beyond every SLIT distance.
+// far is larger than every SLIT distance.
 const far = 256
 
-// distance sums the SLIT distances inside the set, both ways; an unknown one
-// counts as beyond any known one.
+// distance sums the SLIT distances inside the set, both ways. An unknown distance counts as
+// larger than any known one.
 func (s *search) distance(at []int) int {
 	sum := 0
 	for _, a := range at {
@@ -221,9 +220,9 @@ func (s *search) distance(at []int) int {
 	return sum
 }
 
-// tightest is "device" where nothing else stands against some set; else the code that
-// most sets broke, of equals the first of cpu, memory, bandwidth; "mems" and "empty" only
-// when there was no set to look at.
+// tightest is "device" if some set breaks nothing else. Else it is the code that most sets
+// broke; of equals the first of cpu, memory, bandwidth. It is "mems" or "empty" only when
+// there was no set to examine.
 func (s *search) tightest() string {
 	if slices.ContainsFunc(s.offers, func(o offer) bool { return o.code == "device" }) {
 		return "device"
@@ -249,8 +248,8 @@ func (s *search) tightest() string {
 	return "empty"
 }
 
-// refusal is by which constraint nothing fits, with the set that comes closest and by
-// how much that one misses it.
+// refusal names the constraint by which nothing fits, the set that comes closest, and by
+// how much that set misses it.
 func (s *search) refusal() action.Reason {
 	code := s.tightest()
 	why := action.Reason{Rule: refusals[code].rule, Workload: s.l.ID, Numbers: s.l.evidence(), Alternatives: s.alternatives(offer{})}
@@ -277,7 +276,7 @@ var refusals = map[string]struct{ rule, needs, unit string }{
 	"empty":     {"mao.skip.empty", "", ""},
 }
 
-// closest is of the sets that break a constraint the one that does so by least.
+// closest is the set that breaks a constraint by least.
 func (s *search) closest(code string) (offer, bool) {
 	best := -1
 	for i := range s.offers {
@@ -293,11 +292,11 @@ func (s *search) closest(code string) (offer, bool) {
 
 func (o *offer) over() float64 { return o.want / max(o.have, rounding) }
 
-// manyAlternatives is how many a reason lists: a screen's worth.
+// manyAlternatives is how many a reason lists: a screenful.
 const manyAlternatives = 12
 
-// alternatives lists what was looked at: the chosen set, then those that fit by
-// rank, then those that do not, then nodes out of the question.
+// alternatives lists the sets that were examined: the chosen one, then those that fit by
+// rank, then those that do not, then nodes that are excluded.
 func (s *search) alternatives(chosen offer) []action.Alternative {
 	offers := make([]*offer, len(s.offers))
 	for i := range offers {
@@ -324,7 +323,7 @@ func (s *search) alternatives(chosen offer) []action.Alternative {
 	return list
 }
 
-// figures are how an offer fits, or by how much it does not.
+// figures say how an offer fits, or by how much it does not.
 func (o *offer) figures(s *search) []action.Figure {
 	if o.code != "" {
 		return o.missing()
@@ -348,7 +347,7 @@ func (o *offer) figures(s *search) []action.Figure {
 	return all
 }
 
-// missing are what would be needed of the constraint that broke, and what is left.
+// missing are the needed and the remaining amount of the constraint that broke.
 func (o *offer) missing() []action.Figure {
 	name := refusals[o.code].needs
 	if name == "" {

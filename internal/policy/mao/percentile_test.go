@@ -22,10 +22,10 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// The rounds of `make bench-optimizer`: 200 workloads on 8 nodes of 32 CPUs, as a full
-// host has them: replicas of 60 services, three in four approved; a machine that starts
-// (binding), hours in which it is bound (steady), and a node that is overloaded again and
-// again (unbinding). Every sensor tells, so that nothing is skipped for want of it.
+// The rounds of `make bench-optimizer`: 200 workloads on 8 nodes of 32 CPUs, as on a full
+// host: replicas of 60 services, three in four approved. A machine starts (binding), runs
+// for hours with all bound (steady), and has a node that is overloaded again and again
+// (unbinding). Every sensor has figures, so no work is skipped for lack of them.
 const (
 	roundLoads = 200
 	roundNodes = 8
@@ -36,7 +36,7 @@ type rounds struct {
 	r       *rand.Rand
 	h       *windowtest.Host
 	windows uint64
-	free    window.Binding // of what is not bound: the whole machine
+	free    window.Binding // of an unbound workload: the whole machine
 }
 
 func newRounds(seed uint64) *rounds {
@@ -53,7 +53,7 @@ func newRounds(seed uint64) *rounds {
 	return b
 }
 
-// window is the next one; bound workloads are at home. hot is an overloaded node, or −1.
+// window is the next window; bound workloads are at home. hot is an overloaded node, or −1.
 func (b *rounds) window(st State, hot int) window.Window {
 	b.windows++
 	busy := make([]float64, roundNodes)
@@ -111,8 +111,8 @@ func (b *rounds) fill(l *windowtest.Load, i int, nodes set.NodeSet, hot int) {
 	l.Traffic = unit.Measured(unit.Bytes(reads*80), "mbm_total_bytes")
 }
 
-// collectEvery is after how many windows their garbage is collected: by itself the
-// collector does not start, so that no round pays for it.
+// collectEvery is the number of windows between garbage collections. The collector does not
+// start by itself, so no round pays for it.
 const collectEvery = 2
 
 type roundFigures struct {
@@ -120,19 +120,20 @@ type roundFigures struct {
 	Rounds  int                `json:"rounds"`
 	Actions map[string]int     `json:"actions"`
 	Micros  map[string]float64 `json:"us"`
-	// Least is of each round the least of leastOf times: what of a round is its own, and
-	// not the host's. The first alone reads the window anew.
+	// Least is, for each round, the least of leastOf times: the round's own cost, without
+	// the host's disturbance. Only the first time reads the window anew.
 	Least map[string]float64 `json:"us_least"`
 }
 
 const leastOf = 5
 
-// benchFile is the environment variable that names the file for the percentiles. Without
-// it each round is done once: a test of what the rounds do, not of how long they take.
+// benchFile is the environment variable that names the file for the percentiles. Without it
+// each round is done once: a test of what the rounds do, not of how long they take.
 const benchFile = "HOMENODE_BENCH_OPTIMIZER"
 
-// threadTime is CPU time of this thread, ns: what other load on the host disturbs least.
-// The collector's own threads are not in it; what it makes an allocation wait is.
+// threadTime is CPU time of this thread, ns: the time that other load on the host disturbs
+// least. The collector's own threads are not in it; the waits that it causes for
+// allocations are.
 func threadTime() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
@@ -141,8 +142,8 @@ func threadTime() int64 {
 	return ts.Nano()
 }
 
-// rounds of a kind: how long each took. 150 of binding, then as many steady ones, then
-// unbinding: a node is overloaded in one window of twenty.
+// measure runs rounds of each kind, and returns how long each took: 150 binding rounds, as
+// many steady ones, then unbinding, where a node is overloaded in one window of twenty.
 func measure(seed uint64) map[string]*roundFigures {
 	all := map[string]*roundFigures{}
 	took, least := map[string][]float64{}, map[string][]float64{}
@@ -152,7 +153,7 @@ func measure(seed uint64) map[string]*roundFigures {
 	measuring := os.Getenv(benchFile) != ""
 	if measuring {
 		times = leastOf
-		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // but for the calls below
+		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // except in the calls below
 	}
 	for run := range uint64(6) {
 		b, st, cfg := newRounds(seed+run), State{}, DefaultConfig()
@@ -173,7 +174,7 @@ func measure(seed uint64) map[string]*roundFigures {
 			}
 			w := b.window(st, hot)
 			if measuring && n%collectEvery == 0 {
-				runtime.GC() // what the generator left; else its garbage is paid for in our rounds
+				runtime.GC() // collects the generator's garbage, which our rounds would pay for otherwise
 			}
 			begin := threadTime()
 			next, actions, _ := Step(b.h.Machine, cfg, st, w)
@@ -211,8 +212,8 @@ func percentiles(us []float64) map[string]float64 {
 	return map[string]float64{"min": math.Round(us[0]), "p50": math.Round(at(0.5)), "p90": math.Round(at(0.9)), "p99": math.Round(at(0.99)), "max": math.Round(us[len(us)-1])}
 }
 
-// With HOMENODE_BENCH_OPTIMIZER=FILE the percentiles go there; else it is a test of the
-// rounds: that they bind, hold and unbind.
+// With HOMENODE_BENCH_OPTIMIZER=FILE the percentiles go there. Else this tests the rounds:
+// that they bind, hold and unbind.
 func TestRounds(t *testing.T) {
 	figures := measure(1)
 	for _, kind := range []string{"binding", "steady", "unbinding", "all"} {

@@ -12,36 +12,35 @@ import (
 	"homenode/internal/unit"
 )
 
-// Placement. The paper: the scheduler picks the node from what is left of CPU
-// quota, memory size, memory bandwidth. Our reading:
+// Placement. The paper: the scheduler picks the node by its remaining CPU quota, memory
+// size and memory bandwidth. Our reading:
 //
-//  1. What each node has left (rooms, ledger): online CPUs minus reserved ones,
-//     minus what workloads bound to it use, minus what workloads that other processes
-//     pinned use there. Free memory, plus ReclaimableShare of the page cache,
-//     plus its own pages there, minus FreeReserve and what is on its way there.
-//     Bandwidth, where a limit is known: minus what was measured of the node in this
-//     window without its own part, or what its workloads read by the ledger, whichever
-//     is more: what was bound just now is not in the measurement yet.
-//  2. What it needs: its smoothed CPU use × HeadroomFactor, at most its quota;
-//     its pages and what they are about to grow by (memoryNeed). Choice: the fit is judged by *use*, so that a quota of 4 CPUs
-//     that uses 1.6 fits on 2; that its whole *quota* fits as well is preferred
-//     (scores), not demanded. Strategy B corrects what turns out wrong.
-//  3. Node sets of k nodes for k = 1, 2, … MaxNodes; the smallest k at which any
-//     set fits wins. Every set of that size is looked at (up to 16 nodes; of
-//     larger machines the 16 with most CPU left, for k > 1). A size at which the
-//     k best nodes together are too small is skipped without looking.
-//  4. Of those that fit, in this order: memory that may not be moved is nearby;
+//  1. What each node has left (rooms, ledger). CPUs: online minus reserved ones, minus
+//     what workloads bound to it use, minus what workloads that other processes pinned use
+//     there. Memory: free, plus ReclaimableShare of the page cache, plus its own pages there,
+//     minus FreeReserve and what is on its way there. Bandwidth, where a limit is known:
+//     minus the larger of two figures, what was measured of the node in this window without
+//     its own part, and what its workloads read by the ledger. The measurement does not
+//     include what was bound just now.
+//  2. What it needs: its smoothed CPU use × HeadroomFactor, at most its quota; its pages
+//     and their expected growth (memoryNeed). Choice: the fit is judged by *use*, so that a
+//     quota of 4 CPUs that uses 1.6 fits on 2. That the whole *quota* fits as well is
+//     preferred (scores), not required. Strategy B corrects what turns out wrong.
+//  3. Node sets of k nodes for k = 1, 2, … MaxNodes; the smallest k at which any set fits
+//     wins. Every set of that size is examined (up to 16 nodes; of larger machines the 16
+//     with most CPU left, for k > 1). A size at which the k best nodes together are too small
+//     is skipped.
 //     the quota fits too; least total distance inside; least cost; lowest ids.
 //     Cost = MoveWeight × share of its pages to move
 //     + BandwidthWeight × others' share of the DRAM traffic there
 //     + CPUWeight × others' share of the CPUs there
 //     + CompanyWeight × share of all bound workloads that are there
 //     + DeviceWeight × distance from its devices (Workload.Near), by CPUs.
-//     Moving is paid once and neighbours for ever, hence the default weights.
-//     Approved workloads that are not bound yet do not count as neighbours: they
-//     will be placed themselves.
-//  5. It must pay: the local ratio to expect there (Σ CPU share × page share,
-//     1 on one node, about 1/k on k) must exceed today's by MinGain.
+// Moving is paid once and neighbours for ever, hence the default weights. Approved
+// workloads that are not bound yet do not count as neighbours: they will be placed
+// themselves.
+//  5. It must pay: the local ratio expected there (Σ CPU share × page share, 1 on one
+//     node, about 1/k on k) must exceed the present one by MinGain.
 
 // room is what one node has left for one workload.
 type room struct {
@@ -53,16 +52,16 @@ type room struct {
 	memory  float64 // bytes; −1 if the node's free memory is unknown
 	own     unit.Bytes
 	traffic float64           // of others, bytes/s
-	served  float64           // of others, bytes/s, for the limit: measured or by the ledger
+	served  float64           // of others, bytes/s, compared with limit: measured, or from the ledger
 	limit   unit.Opt[float64] // bytes/s
 	use     float64           // CPUs of others, as cost
 	company int               // bound workloads
-	device  float64           // how far its devices are, of the machine's largest distance
-	near    bool              // it has one of its devices, or there are none
+	device  float64           // distance of its devices, as a share of the machine's largest
+	near    bool              // it has one of its devices, or the workload has no devices
 }
 
-// place finds a node set for workload i and binds it, unless nothing fits. It must pay
-// for this workload alone, or the caller knows that it pays for its whole service.
+// place finds a node set for workload i and binds it, unless nothing fits. It must pay for
+// this workload alone, unless the caller knows that it pays for its whole service.
 func (r *round) place(i int, paysTogether bool) {
 	l := &r.loads[i]
 	s := r.newSearch(l)
@@ -89,16 +88,16 @@ type search struct {
 	l       *load
 	need    float64 // CPUs by use
 	quota   unit.Opt[float64]
-	memory  float64 // bytes, its pages and what it will want
+	memory  float64 // bytes: its pages and its growth
 	rooms   []room
-	open    []int // rooms that are not out of the question
+	open    []int // rooms that are not excluded
 	usable  int   // nodes with CPUs and memory
 	bound   int   // workloads bound anywhere
 	traffic float64
 	offers  []offer
 }
 
-// offer is one node set looked at.
+// offer is one examined node set.
 type offer struct {
 	at         []int // indexes of rooms, ascending
 	code       string
@@ -132,8 +131,8 @@ func (r *round) newSearch(l *load) *search {
 // mayHave are the nodes that the workload might be bound to, whatever they have left.
 func (s *search) mayHave() set.NodeSet { return offer{at: s.open}.nodes(s) }
 
-// need is number 2: the CPUs a workload wants, bound already or not. One that is
-// to be bound will do the same work in less time, without its remote stalls.
+// need is number 2: the CPUs that a workload needs, whether it is bound or not. A workload
+// that gets bound will do the same work in less time, without its remote stalls.
 func (r *round) need(l *load) float64 {
 	use := l.Demand.Or(0) * r.cfg.HeadroomFactor
 	if !l.bound() {
@@ -142,9 +141,10 @@ func (r *round) need(l *load) float64 {
 	return min(use, l.Quota.Or(use))
 }
 
-// memoryNeed is number 2 for memory: what it is about to want as well, as widening would
-// say (widen.go), and lately unbound for want of memory, what it needed then: a heap that
-// comes and goes would be bound each time that it is small.
+// memoryNeed is number 2 for memory. It adds the expected growth, as widening computes it
+// (widen.go). For a workload recently unbound for lack of memory it is at least the need of
+// that time: otherwise a heap that grows and shrinks would be bound each time that it is
+// small.
 func (r *round) memoryNeed(l *load) float64 {
 	need := float64(l.total)
 	if !r.cfg.Widen {
@@ -157,15 +157,14 @@ func (r *round) memoryNeed(l *load) float64 {
 	return need
 }
 
-// latencyPerDistance is how much slower a read is per unit of SLIT distance
-// above 10, relative to a local one: MAO's 80 and 138 ns at distance 21. More
-// would promise more.
+// latencyPerDistance is how much slower a read is per unit of SLIT distance above 10,
+// relative to a local one: MAO's 80 and 138 ns at distance 21. A larger value would promise
+// more.
 const latencyPerDistance = (138.0/80 - 1) / 11
 
-// saved estimates which share of its cycles a workload spends waiting longer
-// for remote reads than it would for local ones; 0 where that is not known. With
-// L local and R remote reads and a latency ratio k, stall cycles S are about
-// c·(L + k·R), of which c·(k − 1)·R are saved.
+// saved estimates the share of its cycles that a workload waits for remote reads beyond
+// what local ones would take; 0 where that is unknown. With L local and R remote reads and
+// a latency ratio k, stall cycles S are about c·(L + k·R), of which c·(k − 1)·R are saved.
 func (r *round) saved(l *load) float64 {
 	cycles, ok1 := l.Cycles.Get()
 	stalls, ok2 := l.StallCycles.Get()
@@ -179,8 +178,8 @@ func (r *round) saved(l *load) float64 {
 	return float64(stalls) / float64(cycles) * (k - 1) * float64(remote) / all
 }
 
-// remoteDistance is the mean SLIT distance between different nodes with CPUs;
-// 10 where no distance is known, which promises nothing. A round asks once.
+// remoteDistance is the mean SLIT distance between different nodes with CPUs; 10 where no
+// distance is known, which promises nothing. It is computed once per round.
 func (r *round) remoteDistance() float64 {
 	if !r.apart.Known() {
 		r.apart = unit.Some(r.meanDistance())
@@ -248,8 +247,8 @@ func (r *round) served(l *load, j int, b *ledger) float64 {
 	return max(b.traffic[j], float64(bytes)/r.w.Length.Seconds()-own)
 }
 
-// fromDevices is how far a node is from the nearest of a workload's devices, of the
-// largest distance of the machine; 0 without devices, 1 where that is unknown.
+// fromDevices is the distance from a node to the nearest of a workload's devices, as a
+// share of the largest distance of the machine; 0 without devices, 1 where it is unknown.
 func (r *round) fromDevices(l *load, id int) float64 {
 	if l.Near.IsEmpty() || l.Near.Has(id) {
 		return 0
@@ -290,16 +289,16 @@ func (s *search) run() (offer, bool) {
 	return offer{}, false
 }
 
-// judgeAll looks at all sets of k nodes.
+// judgeAll examines all sets of k nodes.
 func (s *search) judgeAll(k int) {
 	eachSet(s.pool(k), k, func(at []int) { s.offers = append(s.offers, s.judge(at)) })
 }
 
-// largestBruteForce is the most nodes of which all sets are looked at: C(16,8)
-// is 12,870, about 2 ms. Raising it by one doubles that.
+// largestBruteForce is the most nodes of which all sets are examined: C(16,8) is 12,870,
+// about 2 ms. One node more doubles that.
 const largestBruteForce = 16
 
-// pool is what sets of k are made of.
+// pool is the nodes from which sets of k are made.
 func (s *search) pool(k int) []int {
 	if k == 1 || len(s.open) <= largestBruteForce {
 		return s.open
@@ -311,7 +310,7 @@ func (s *search) pool(k int) []int {
 	return pool
 }
 
-// couldFit holds the k best nodes together against what is needed.
+// couldFit compares the k best nodes together with what is needed.
 func (s *search) couldFit(k int) bool {
 	cpu := s.sumOfLargest(k, func(o room) float64 { return o.left })
 	memory := s.sumOfLargest(k, func(o room) float64 { return o.memory })
@@ -370,7 +369,7 @@ func (o *offer) before(p *offer) bool {
 	) < 0
 }
 
-// compareRounded takes for equal what differs by the order of additions only.
+// compareRounded treats as equal what differs only by the order of additions.
 func compareRounded(a, b float64) int {
 	if a-b < rounding && b-a < rounding {
 		return 0

@@ -126,8 +126,8 @@ func broken(h *windowtest.Host, cfg Config, old, st State, w window.Window, acti
 	return overfull(h.Machine, cfg, st, w, actions)
 }
 
-// badRoom: only what nobody bound or pinned makes room, of CPUs alone, on nodes
-// that nothing is bound to.
+// badRoom: only workloads that are neither bound nor pinned make room, with their CPUs
+// alone, on nodes without bindings.
 func badRoom(h *windowtest.Host, cfg Config, old, st State, w window.Window, a action.Action) string {
 	wl, _ := w.Workload(a.Workload)
 	for _, m := range st.Workloads {
@@ -176,8 +176,8 @@ func badBind(h *windowtest.Host, cfg Config, old, st State, w window.Window, a a
 	return ""
 }
 
-// overfull holds what the binds of this window and the older ones take against
-// each node that something was bound to: Σ CPU use ≤ CPUs, for one-node bindings.
+// overfull compares what this window's and older binds take with each node that something
+// was bound to: Σ CPU use ≤ CPUs, for one-node bindings.
 func overfull(m machine.Machine, cfg Config, st State, w window.Window, actions []action.Action) string {
 	for _, a := range actions {
 		if a.Kind != action.Bind || a.Nodes.Len() != 1 {
@@ -232,8 +232,8 @@ var mutations = []string{
 	"local=2000000 remote=1000000", "local=1000000 remote=1", "cpus=0", "cpus=", "mems=0", "mems=", "ours=", "ours=cpus", "target=0.5",
 }
 
-// mutate changes a few things, as a script would; lines that do not apply to
-// this host (node 3 of 2) fail, and that is fine.
+// mutate changes a few things, as a script would. Lines that do not apply to this host
+// (node 3 of 2) fail, and that is fine.
 func mutate(r *rand.Rand, h *windowtest.Host) {
 	for range 1 + r.IntN(4) {
 		id := fmt.Sprintf("/w%d", r.IntN(6))
@@ -255,8 +255,8 @@ func mutate(r *rand.Rand, h *windowtest.Host) {
 	}
 }
 
-// Renumbering the nodes renumbers the answer. Figures are random, so that no
-// choice hangs on a tie, which goes to the lowest ids.
+// Renumbering the nodes renumbers the answer. Figures are random, so no choice depends on a
+// tie, which goes to the lowest ids.
 func TestRenumbering(t *testing.T) {
 	compared := 0
 	for seed := range uint64(500) {
@@ -355,8 +355,8 @@ func permute[T any](by []T, perm []int) []T {
 	return out
 }
 
-// The dumb twin of the node-set choice: every subset of the machine, judged by
-// the same rules written down once more, without sizes, pruning or ledger.
+// The brute-force twin of the node-set choice: every subset of the machine, judged by the
+// same rules written down once more, without sizes, pruning or ledger.
 func TestNodeSetTwin(t *testing.T) {
 	placed, refused := 0, 0
 	for seed := range uint64(3000) {

@@ -10,28 +10,29 @@ import (
 	"homenode/internal/window"
 )
 
-// Quality is how well a bound workload does, against its own past at the same load, and
-// what was done about it. States share it: it is never changed, only replaced.
+// Quality is how well a bound workload does compared with its own past at the same load,
+// and what was done about it. States share it: it is never changed, only replaced.
 type Quality struct {
-	Metric string `json:"metric"`         // of metricOf; with another one the past starts anew
+	Metric string `json:"metric"`         // a name of metricOf; with another metric the past starts anew
 	Past   []Like `json:"past,omitempty"` // ascending by load
-	// Worse counts the windows in a row in which it did worse than its past, Ratio is by
-	// how many times, smoothed since Worse began.
+	// Worse counts the windows in a row in which it did worse than its past. Ratio is by
+	// what factor, smoothed since Worse began.
 	Worse int     `json:"worse,omitempty"`
 	Ratio float64 `json:"ratio,omitempty"`
-	// Well counts the windows in a row in which it did not, at a load that is known.
+	// Well counts the windows in a row in which it did not, at a known load.
 	Well int `json:"well,omitempty"`
-	// Other counts the windows in a row in which another metric would have been taken.
+	// Other counts the windows in a row in which another metric would have been chosen.
 	Other int `json:"other,omitempty"`
 
-	// Neighbour is kept to step Step (from 1) of Isolate.Steps for it since window Since;
-	// Before is Ratio then. Held: it helped, and stays.
+	// Neighbour is limited to step Step (from 1) of Isolate.Steps on its behalf since
+	// window Since. Before is Ratio at that time. Held: it helped, and stays.
 	Neighbour string  `json:"neighbour,omitempty"`
 	Step      int     `json:"step,omitempty"`
 	Since     uint64  `json:"since,omitempty"`
 	Before    float64 `json:"before,omitempty"`
 	Held      bool    `json:"held,omitempty"`
-	// Tried did not help, since it began to do worse, or may not be isolated.
+	// Tried lists neighbours that did not help since it began to do worse, or that may not
+	// be isolated.
 	Tried []string `json:"tried,omitempty"`
 	// Quiet is the window before which it is not escalated again.
 	Quiet uint64 `json:"quiet,omitempty"`
@@ -45,33 +46,34 @@ type Like struct {
 }
 
 const (
-	// longPast is over how many windows the mean goes. Fewer take a slow decline for the
-	// way things are. While it does worse nothing is learned: what stays worse for good is
-	// escalated once, and then the way things are (unlearn).
+	// longPast is the number of windows in the mean. With fewer, a slow decline would pass
+	// for normal. While it does worse nothing is learned. What stays worse for good is
+	// escalated once, and then becomes normal (unlearn).
 	longPast = 256
-	// otherMetric is after how many windows the metric is changed, and the past starts
-	// anew: one that is missing for some windows, as a latency file that is late, is not.
+	// otherMetric is the number of windows after which the metric is changed, and the past
+	// starts anew. A metric that is missing for only some windows, such as a late latency
+	// file, is not changed.
 	otherMetric = 16
-	// learnEvery: a past that is known is added to in every so-manieth window only.
-	// Each time costs a copy.
+	// learnEvery: a known past is extended only in every learnEvery-th window, as each time
+	// costs a copy.
 	learnEvery = 8
 	// mostLikes and mostTried bound what is remembered.
 	mostLikes, mostTried = 16, 16
 )
 
-// loadOf puts CPU use into half octaves: what is within one is alike. By Frexp, which is
-// exact everywhere.
+// loadOf puts CPU use into half octaves; loads within one are alike. It uses Frexp, which
+// is exact everywhere.
 func loadOf(cpus float64) int {
 	part, exp := math.Frexp(cpus)
 	return 2*exp + b2i(part >= math.Sqrt2/2)
 }
 
-// metrics are what it is judged by, the first of them that is known: the latency that its
-// service reports, the uncore penalty, the memory stall ratio, misses an instruction. More
-// is worse.
+// metrics are the figures it is judged by; the first that is known is used: the latency
+// that its service reports, the uncore penalty, the memory stall ratio, misses per
+// instruction. More is worse.
 var metrics = [...]string{"latency", "uncore_penalty", "memory_stall_ratio", "misses_per_instruction"}
 
-// metricNamed is one of them, with how it is known.
+// metricNamed is the metric of that name, with its source.
 func metricNamed(l *load, name string) unit.Value[float64] {
 	x := metricOf(l, name)
 	switch {
@@ -88,7 +90,7 @@ func metricNamed(l *load, name string) unit.Value[float64] {
 	return unit.ValueOf(x, unit.Weakest(l.Cycles.How, l.StallCycles.How), l.StallCycles.From)
 }
 
-// metricOf is one of them; 0 where it is unknown.
+// metricOf is the metric of that name; 0 where it is unknown.
 func metricOf(l *load, name string) float64 {
 	switch name {
 	case "latency":
@@ -112,8 +114,8 @@ func metricOf(l *load, name string) float64 {
 	return 0
 }
 
-// metric is that of the quality, as it is in this window; 0: unknown. Another one takes
-// its place once it would have been taken otherMetric windows in a row.
+// metric is the quality's metric in this window; 0: unknown. Another metric replaces it
+// once that one would have been chosen for otherMetric windows in a row.
 func (l *load) metric() (name string, x float64) {
 	for _, name = range metrics {
 		if x = metricOf(l, name); x > 0 {
@@ -138,20 +140,21 @@ func (l *load) metric() (name string, x float64) {
 	return next.Metric, metricOf(l, next.Metric)
 }
 
-// like is where a load is in the past.
+// like is the index of a load in the past.
 func (q *Quality) like(load int) (int, bool) {
 	return slices.BinarySearchFunc(q.Past, load, func(l Like, load int) int { return l.Load - load })
 }
 
-// starved says that it lacks CPU, or that this is unknown: then doing worse is no
-// sign of contention for caches and memory.
+// starved reports that it lacks CPU, or that this is unknown. Then doing worse is no sign
+// of contention for caches and memory.
 func (r *round) starved(l *load) bool {
 	waiting, known := l.Waiting.Get()
 	limit := float64(r.cfg.Isolate.Pressure)
 	return !known || float64(waiting) > limit || float64(l.Throttled.Or(0)) > limit
 }
 
-// atHome says that binding has done what it can: on target, or its pages are there.
+// atHome reports that binding has done what it can: it is on target, or its pages are
+// there.
 func (r *round) atHome(l *load) bool {
 	local, known := l.local.Get()
 	if known && local >= l.target {
@@ -160,12 +163,12 @@ func (r *round) atHome(l *load) bool {
 	return l.pages != nil && l.total > 0 && share(float64(r.outside(l, l.Nodes)), float64(l.total)) <= mostAway
 }
 
-// mostAway is the share of its pages that may be elsewhere, of what is at home.
+// mostAway is the largest share of pages elsewhere at which a workload counts as at home.
 const mostAway = 0.05
 
-// assess holds a bound workload against its past, and adds to that. What is not at home,
-// lacks CPU or says nothing is not judged: that neither counts nor resets, and what was
-// found earlier is no reason to act in this window.
+// assess compares a bound workload with its past, and extends the past. A workload that is
+// not at home, lacks CPU or has no figures is not judged: that neither counts nor resets,
+// and earlier findings are no reason to act in this window.
 func (r *round) assess(l *load) (judged bool) {
 	if !l.bound() || l.silent(&r.cfg) || !l.CPU.Known() || r.starved(l) || !r.atHome(l) {
 		return false
@@ -202,7 +205,7 @@ func (r *round) assess(l *load) (judged bool) {
 	return true
 }
 
-// neighbour of none is none.
+// neighbour of a nil quality is none.
 func (q *Quality) neighbour() string {
 	if q == nil {
 		return ""
@@ -210,7 +213,7 @@ func (q *Quality) neighbour() string {
 	return q.Neighbour
 }
 
-// unlearn is the past without that at a load.
+// unlearn is the past without this load.
 func (q *Quality) unlearn(load int) []Like {
 	at, ok := q.like(load)
 	if !ok {
@@ -219,8 +222,8 @@ func (q *Quality) unlearn(load int) []Like {
 	return slices.Delete(slices.Clone(q.Past), at, at+1)
 }
 
-// learn is the quality with one entry of its past replaced, or put in; it is not worse.
-// A full past forgets the load that was seen least.
+// learn is the quality with one entry of its past replaced or inserted, and not worse. A
+// full past forgets the load that was seen least.
 func (q *Quality) learn(at int, p Like, anew bool) *Quality {
 	n := *q
 	n.Worse, n.Ratio, n.Past = 0, 0, slices.Clone(q.Past)

@@ -9,26 +9,25 @@ import (
 	"homenode/internal/set"
 )
 
-// Making room, number 6 of the package comment. Not in the paper: there, nodes
-// have 20 CPUs and more, and a thread that does not belong costs little.
+// Making room, number 6 of the package comment. It is not in the paper: nodes there have 20
+// CPUs and more, and a misplaced thread costs little.
 //
-// A bound workload cannot get away from a CPU hog that the kernel put on its
-// node, and the kernel may leave it there for ever: with one cgroup per workload
-// a single busy thread weighs as much as a whole service, so the domains look
-// balanced while other nodes have idle CPUs (load by group weight, kernel/sched/
-// fair.c). So:
+// A bound workload cannot get away from a CPU hog that the kernel put on its node, and the
+// kernel may leave it there for ever. With one cgroup per workload a single busy thread
+// weighs as much as a whole service, so the domains look balanced while other nodes have
+// idle CPUs (load by group weight, kernel/sched/fair.c). Therefore:
 //
 //  1. A node is contested if workloads are bound to it, its CPUs are used up,
 //     and unbound workloads use CPU there (squatters).
-//  2. The open nodes are those that nothing is bound to. There is room if all
-//     unbound workloads together use no more CPU than those have.
-//  3. Then they, and all other unbound workloads that use CPU, get the open
-//     nodes' CPUs, and only those: memory stays where it is. A workload that another
-//     process restricts is left alone.
-//  4. It gets everything back when that no longer serves: nothing is bound any
-//     more, a bound workload now is on its nodes, a node went offline, or its nodes
-//     are used up, others leave CPU idle, and it waits for a CPU. Two threads on two
-//     CPUs use them up and wait for none. Where waiting is unknown, it is assumed.
+//  2. The open nodes are those without bindings. There is room if all unbound workloads
+//     together use no more CPU than those have.
+//  3. Then they, and all other unbound workloads that use CPU, get the CPUs of the open
+//     nodes, and only those; memory stays where it is. A workload that another process
+//     restricts is left alone.
+//  4. A workload gets its CPUs back when this no longer helps: nothing is bound any more,
+//     a bound workload now is on its nodes, a node went offline, or its nodes are used up,
+//     others leave CPU idle, and it waits for a CPU. Two threads on two CPUs use them up
+//     and wait for none. Where waiting is unknown, it is assumed.
 
 // keepAside is number 4, before any binding.
 func (r *round) keepAside() {
@@ -44,7 +43,7 @@ func (r *round) keepAside() {
 		}
 		l.Aside = set.NodeSet{}
 		why := action.Reason{Rule: "mao.room.over"}.Because(cause)
-		if !l.Approved { // else it is never asked again, and may be bound at once
+		if !l.Approved { // an approved one makes no more room, and may be bound at once
 			*l.Memory = l.release(r.cfg, r.w.Seq)
 			why.Numbers = []action.Number{l.until()}
 		}
@@ -52,7 +51,7 @@ func (r *round) keepAside() {
 	}
 }
 
-// asideOver is why a workload need not keep aside any more; false while it must.
+// asideOver is the reason why a workload need not keep aside any more; false while it must.
 func (r *round) asideOver(l *load) (why action.Reason, over bool) {
 	bound := r.boundNodes()
 	switch {
@@ -84,7 +83,7 @@ func (r *round) asideOver(l *load) (why action.Reason, over bool) {
 	return why, false
 }
 
-// boundNodes are the nodes that anything is bound to.
+// boundNodes are the nodes with bindings.
 func (r *round) boundNodes() set.NodeSet {
 	var all set.NodeSet
 	for i := range r.loads {
@@ -96,7 +95,7 @@ func (r *round) boundNodes() set.NodeSet {
 	return all
 }
 
-// makeRoom is numbers 1 to 3, once binding has come to rest: no candidate waits.
+// makeRoom is numbers 1 to 3, once no candidate waits to be bound.
 func (r *round) makeRoom() {
 	if !r.cfg.MakeRoom || len(r.actions) > 0 || r.waiting() {
 		return
@@ -117,13 +116,13 @@ func (r *round) makeRoom() {
 	}
 }
 
-// waiting says that a candidate was not placed for this window's limit.
+// waiting reports that a candidate was not placed because of this window's limit.
 func (r *round) waiting() bool {
 	return slices.ContainsFunc(r.reasons, func(why action.Reason) bool { return why.Rule == ruleLimit })
 }
 
-// squatters are all that can make room and use CPU, in order, if one of them is
-// in the way now: where it went the others would go next.
+// squatters are all workloads that can make room and use CPU, in order, if one of them is
+// in the way now: the kernel would move the others to where it was.
 func (r *round) squatters() []int {
 	contested := r.contested()
 	if contested.IsEmpty() {
@@ -164,7 +163,7 @@ func (r *round) contested() set.NodeSet {
 	return all
 }
 
-// roomOn says whether all that is not bound fits there by CPU use.
+// roomOn reports whether all unbound workloads fit there by CPU use.
 func (r *round) roomOn(open set.NodeSet) bool {
 	want := 0.0
 	for i := range r.loads {

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
-// script plays windows to MAO alone: nothing acts on what it asks for, so the
-// workloads change only when the script says so.
+// script plays windows to MAO alone: its actions are not carried out, so workloads change
+// only when the script says so.
 type script struct {
 	cfg Config
 	st  State

@@ -10,29 +10,29 @@ import (
 	"homenode/internal/unit"
 )
 
-// All replicas of a service on this host alike (Config.Uniform: bind is 1 and 2, always
-// all of it). The paper's deployment
-// client binds and unbinds whole services, so that their instances perform alike; its
-// optimizer speaks of single instances. On a host both meet, and this is how:
+// All replicas of a service on this host are treated alike (Config.Uniform: bind is 1 and
+// 2, always is all of it). The paper's deployment client binds and unbinds whole services,
+// so that their instances perform alike; its optimizer treats single instances. On a host
+// both meet, as follows:
 //
-//  1. The replicas of a service are the workloads of the window that name it, without
-//     those that another process pins: they are not ours to place.
+//  1. The replicas of a service are the workloads of the window that name it, except those
+//     that another process pins: homenode does not place them.
 //  2. A service is bound if one replica is a candidate, none is barred (not approved,
-//     backing off, unknown), and all that are not bound yet find nodes, one after the
-//     other, each seeing what the ones before it took. Then they are bound, as many in a
-//     window as MaxBindsPerWindow; those that are left come first in the next windows,
-//     whatever their own local ratio. So does, later, a replica that was unbound alone.
-//  3. One that must be unbound takes the others along. A strategy's "least CPU use" is
-//     then that of all the service's replicas that are bound here.
-//  4. Where some are bound and others could not be for UniformWindows, all are unbound.
+//     backing off, unknown), and all unbound ones find nodes, one after the other, each
+//     seeing what the ones before it took. Then they are bound, up to MaxBindsPerWindow in a
+//     window. The rest come first in the next windows, whatever their own local ratio; so
+//     does, later, a replica that was unbound alone.
+//  3. A replica that must be unbound takes the others along. A strategy's "least CPU use"
+//     is then that of all the service's replicas that are bound here.
+//  4. If some are bound and others could not be for UniformWindows, all are unbound.
 
 // group is a service with more than one replica here.
 type group struct {
 	members []int // indexes of loads, ascending
-	done    bool  // bindService has been at it
+	done    bool  // bindService has handled it
 }
 
-// groupAll is number 1. Without any, groupOf is nil for each.
+// groupAll is number 1. Without groups, groupOf is nil for each.
 func (r *round) groupAll() {
 	r.groupOf = make([]*group, len(r.loads))
 	if r.cfg.Uniform == UniformNone {
@@ -58,7 +58,7 @@ func (r *round) groupAll() {
 	}
 }
 
-// bound and unbound replicas of a service.
+// divide returns the bound and the unbound replicas of a service.
 func (r *round) divide(g *group) (bound, rest []int) {
 	for _, i := range g.members {
 		if r.loads[i].bound() {
@@ -70,7 +70,7 @@ func (r *round) divide(g *group) (bound, rest []int) {
 	return bound, rest
 }
 
-// boundOf is how many replicas of a service are bound.
+// boundOf is the number of bound replicas of a service.
 func (r *round) boundOf(g *group) (n int) {
 	for _, i := range g.members {
 		if r.loads[i].bound() {
@@ -80,7 +80,7 @@ func (r *round) boundOf(g *group) (n int) {
 	return n
 }
 
-// owed binds what is left of services of which some are bound already.
+// owed binds the rest of services that are partly bound.
 func (r *round) owed() {
 	for _, g := range r.groups {
 		if n := r.boundOf(g); n > 0 && n < len(g.members) {
@@ -109,7 +109,7 @@ func (r *round) bindService(g *group) {
 	}
 }
 
-// barred says that one of these replicas cannot be bound, whatever room there is; then
+// barred reports that one of these replicas cannot be bound, whatever room there is. Then
 // all get that as their reason.
 func (r *round) barred(rest []int) bool {
 	for _, i := range rest {
@@ -126,13 +126,13 @@ func (r *round) barred(rest []int) bool {
 	return false
 }
 
-// bar is the rule by which a replica cannot be bound; "" if none does. Its own local
-// ratio is none: it is bound with the others.
+// bar is the rule by which a replica cannot be bound; "" if there is none. Its own local
+// ratio does not count: it is bound with the others.
 func (r *round) bar(l *load) string {
 	switch {
 	case len(r.m.Doubts) > 0:
 		return "mao.skip.doubts"
-	case !l.Aside.IsEmpty(): // it gets its CPUs back in this round, which is one thing to do
+	case !l.Aside.IsEmpty(): // it gets its CPUs back in this round, and has one action per round
 		return "mao.keep.aside"
 	case !l.Approved:
 		return "mao.skip.not-approved"
@@ -144,17 +144,17 @@ func (r *round) bar(l *load) string {
 	return ""
 }
 
-// notWhole is the reason of a service of which one replica cannot be bound.
+// notWhole is the reason of a service with a replica that cannot be bound.
 func notWhole(replica string, why action.Reason) action.Reason {
 	why.Alternatives = nil
 	return action.Reason{Rule: ruleService, Other: replica}.Because(why)
 }
 
-// allFit says whether all of these find nodes, one after the other, and whether that
+// allFit reports whether all of these find nodes, one after the other, and whether that
 // pays; else they get the reason why not.
 func (r *round) allFit(rest []int) bool {
 	fit, pays := true, r.boundOf(r.groupOf[rest[0]]) > 0
-	book := r.open() // before the try, and after it
+	book := r.open() // before the trial, and restored after it
 	for _, i := range rest {
 		l := &r.loads[i]
 		s := r.newSearch(l)
@@ -170,7 +170,7 @@ func (r *round) allFit(rest []int) bool {
 		pays = pays || best.local >= float64(l.local.Or(0))+float64(r.cfg.MinGain)-rounding
 		l.Nodes, r.book = best.nodes(s), nil
 	}
-	for _, i := range rest { // it was for a try
+	for _, i := range rest { // this was only a trial
 		r.loads[i].Nodes = set.NodeSet{}
 	}
 	r.book = book
@@ -180,7 +180,7 @@ func (r *round) allFit(rest []int) bool {
 	return fit && pays
 }
 
-// passAll gives those that are candidates their reason. Alternatives are for the first.
+// passAll gives the candidates among them their reason. Only the first gets alternatives.
 func (r *round) passAll(rest []int, why action.Reason) {
 	for _, i := range rest {
 		l := &r.loads[i]
@@ -193,7 +193,7 @@ func (r *round) passAll(rest []int, why action.Reason) {
 	}
 }
 
-// together is number 3: the others of a service go with the one that was unbound.
+// together is number 3: the other replicas of a service go with the one that was unbound.
 func (r *round) together(i int) {
 	g := r.groupOf[i]
 	if g == nil || r.cfg.Uniform != UniformAlways {
@@ -208,7 +208,7 @@ func (r *round) together(i int) {
 	}
 }
 
-// pressingCPU is the CPU use by which the least is unbound.
+// pressingCPU is the CPU use that decides which is unbound first.
 func (r *round) pressingCPU(i int) float64 {
 	g := r.groupOf[i]
 	if r.cfg.Uniform != UniformAlways || g == nil {

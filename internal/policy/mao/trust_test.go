@@ -16,7 +16,7 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// local is what a host's workload /p is known to read: by count, or only by its pages.
+// local is a host whose workload /p has known reads: counted, or only from its pages.
 type local struct {
 	t   *testing.T
 	h   windowtest.Host
@@ -40,8 +40,8 @@ func lines(t *testing.T, h *windowtest.Host, all ...string) {
 	}
 }
 
-// ticks is n windows in which so many reads in a hundred are local; negative: nobody
-// counts. It returns after how many it was bound, and the last rule.
+// ticks plays n windows in which this percentage of reads is local; negative: not counted.
+// It returns the number of windows until it was bound, and the last rule.
 func (p *local) ticks(n, percent int) (bound int, rule string) {
 	p.t.Helper()
 	l := p.h.Load("/p")
@@ -62,8 +62,8 @@ func (p *local) ticks(n, percent int) (bound int, rule string) {
 	return bound, rule
 }
 
-// Counters take turns: windows in between, whose estimate is 0.5 for whatever is spread
-// over two nodes, say nothing against what was counted.
+// Counters take turns. In the windows between, the estimate is 0.5 for any workload spread
+// over two nodes, and does not override what was counted.
 func TestEstimateDoesNotOverrideCounts(t *testing.T) {
 	p := newLocal(t)
 	p.ticks(3, 99)
@@ -77,12 +77,12 @@ func TestEstimateDoesNotOverrideCounts(t *testing.T) {
 		t.Fatal("bound by a count on target")
 	}
 	if bound, _ := p.ticks(p.cfg.EstimateAfter+p.cfg.EstimateBindAfter+5, -1); bound != p.cfg.EstimateAfter+p.cfg.EstimateBindAfter {
-		t.Fatalf("nobody counts any more: bound after %d windows", bound)
+		t.Fatalf("no longer counted: bound after %d windows", bound)
 	}
 }
 
-// Nor does it reset what they say: two counted windows below target are two in a row,
-// however many that are only estimated lie between.
+// It does not reset the count either: two counted windows below target are two in a row,
+// with any number of only estimated windows between.
 func TestEstimateDoesNotReset(t *testing.T) {
 	p := newLocal(t)
 	p.cfg.BindAfter = 2
@@ -95,8 +95,8 @@ func TestEstimateDoesNotReset(t *testing.T) {
 	}
 }
 
-// Where there are only estimates it takes more of them; a count binds at once, and only
-// by counted windows.
+// With estimates alone more windows are needed. Where there are counts, a bind follows at
+// once, and only counted windows matter.
 func TestEstimateNeedsMore(t *testing.T) {
 	p := newLocal(t)
 	if bound, _ := p.ticks(20, -1); bound != p.cfg.EstimateBindAfter {
@@ -109,7 +109,7 @@ func TestEstimateNeedsMore(t *testing.T) {
 		t.Errorf("bound after %d counted windows, of 2 it takes", bound)
 	}
 	p = newLocal(t)
-	p.cfg.EstimateMargin = 1 // of two nodes it is anybody's guess
+	p.cfg.EstimateMargin = 1 // on two nodes the estimate is a pure guess
 	if bound, rule := p.ticks(20, -1); bound > 0 || rule != "mao.keep.on-target" {
 		t.Errorf("bound after %d windows, %s", bound, rule)
 	}
@@ -119,8 +119,8 @@ func TestEstimateNeedsMore(t *testing.T) {
 	}
 }
 
-// A service with a replica that makes room: it gets its CPUs back first, and the service
-// is bound soon after, each replica with one action in a round.
+// A service with a replica that makes room: the replica gets its CPUs back first, and the
+// service is bound soon after, each replica with one action per round.
 func TestAsideIsNotBoundAtOnce(t *testing.T) {
 	var h windowtest.Host
 	h.Shape([]int{0, 1}, 8, 16*unit.GiB)
@@ -171,7 +171,8 @@ func TestAsideEndsForLackOfCPU(t *testing.T) {
 	}
 }
 
-// growing is a workload whose heap grows by 20 MiB a window on the node that it is bound to.
+// growing is a workload whose heap grows by 20 MiB per window on the node that it is bound
+// to.
 func growing(t *testing.T, cfg Config, mems string, n int) (st State, said []string) {
 	t.Helper()
 	var h windowtest.Host
@@ -212,8 +213,8 @@ func TestWidenStaysWithinWhatItMay(t *testing.T) {
 	}
 }
 
-// A wider binding that is refused and left as it was is no refused binding: it keeps its
-// nodes, is no orphan, and another node is tried.
+// A wider binding that is refused and left as it was is not a refused binding: the workload
+// keeps its nodes, is no orphan, and another node is tried.
 func TestWidenRefused(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MoveWeight = 100
@@ -231,7 +232,7 @@ func TestWidenRefused(t *testing.T) {
 	}
 }
 
-// A page more than ever is no growth, however full its node is.
+// One page above the peak is no growth, however full the node is.
 func TestOnePageIsNoGrowth(t *testing.T) {
 	r := round{cfg: DefaultConfig(), largest: 64e9, seconds: 10}
 	l := load{Workload: &window.Workload{}, Memory: &Memory{Growth: 4096.0 / 10}, rising: true}
@@ -243,7 +244,7 @@ func TestOnePageIsNoGrowth(t *testing.T) {
 	}
 }
 
-// A heap that comes and goes is not bound each time that it is small.
+// A heap that grows and shrinks is not bound each time that it is small.
 func TestSawIsNotBoundAgainAndAgain(t *testing.T) {
 	var h windowtest.Host
 	h.Shape([]int{0, 1}, 8, 4*unit.GiB)
@@ -275,13 +276,13 @@ func TestSawIsNotBoundAgainAndAgain(t *testing.T) {
 			}
 		}
 	}
-	if n["mao.unbind.memory"] > 2 { // the second when what it needed is forgotten
+	if n["mao.unbind.memory"] > 2 { // the second one after its need is forgotten
 		t.Errorf("%v", n)
 	}
 	t.Log(n)
 }
 
-// Growth is by time: a calm agent's windows are ten times as long.
+// Growth is measured over time: a calm agent's windows are ten times as long.
 func TestGrowthIsByTime(t *testing.T) {
 	var h windowtest.Host
 	h.Shape([]int{0, 1}, 8, 64*unit.GiB)
@@ -303,7 +304,7 @@ func TestGrowthIsByTime(t *testing.T) {
 	}
 }
 
-// What is not judged says what was counted.
+// A workload that is not judged has a reason with its last count.
 func TestEstimateWords(t *testing.T) {
 	p := newLocal(t)
 	p.ticks(2, 99)

@@ -12,22 +12,21 @@ import (
 
 // Unbinding, number 3 of the package comment:
 //
-//  1. What must go whatever the load: a binding to a node that went offline, one
-//     of a workload that is no longer approved, and one that is ours but that
-//     the state knows nothing of (an orphan: the state was lost); and what is bound of a
-//     service that could not be bound as a whole.
+//  1. Bindings that must end at any load: to a node that went offline; of a workload that
+//     is no longer approved; one that homenode set but the state does not know (an orphan:
+//     the state was lost); and the bound replicas of a service that could not be bound as a
+//     whole.
 //  2. Judge every bound workload by strategy A or B (verdict).
-//  3. Of those that must go, take the hottest node, and there the one with the
-//     least CPU use (paper: "unbinds the instance with the least CPU use").
-//     Choice: the least among those that meet the conditions themselves; the
-//     paper's conditions speak of a container, so one that is within its quota
-//     is never unbound because of another.
-//  4. Project: its CPU time leaves its nodes and spreads over the idle CPUs of
-//     the machine. Back to 2 until none must go: "repeating until balanced". Its
-//     service's other replicas go with it, where they are to be alike.
+//  3. Of those that must go, take the hottest node, and there the one with the least CPU
+//     use (paper: "unbinds the instance with the least CPU use"). Choice: the least among
+//     those that meet the conditions themselves. The paper's conditions are about a
+//     container, so a container within its quota is never unbound because of another.
+//  4. Project: its CPU time leaves its nodes and spreads over the idle CPUs of the
+//     machine. Back to 2 until none must go: "repeating until balanced". The other replicas
+//     of its service go with it, where they must be alike.
 
-// unbind reports whether anything was unbound. Orphans do not count: giving one
-// back may be refused window after window, which must not stop all binding.
+// unbind reports whether anything was unbound. Orphans do not count: giving one back may be
+// refused in every window, which must not stop all binding.
 func (r *round) unbind() bool {
 	before := len(r.actions)
 	orphans := 0
@@ -66,13 +65,13 @@ func (r *round) unbindGone(i int) {
 	}
 }
 
-// unbindOrphan is number 1 too. It neither starts nor prolongs a back-off.
+// unbindOrphan is also number 1. It neither starts nor prolongs a back-off.
 func (r *round) unbindOrphan(i int) {
 	reason := r.decide(i, action.Reason{Rule: "mao.unbind.orphan"})
 	r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: r.loads[i].ID, Reason: reason})
 }
 
-// release unbinds workload i and lets it back off.
+// release unbinds workload i and starts its back-off.
 func (r *round) release(i int, why action.Reason) {
 	l := &r.loads[i]
 	*l.Memory = l.release(r.cfg, r.w.Seq)
@@ -80,17 +79,17 @@ func (r *round) release(i int, why action.Reason) {
 	r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: r.decide(i, why)})
 }
 
-// verdict is what a strategy says of one bound workload.
+// verdict is a strategy's result for one bound workload.
 type verdict struct {
 	must  bool
 	hot   int     // index of its hottest node; −1 if no utilisation is known
 	heat  float64 // utilisation there
-	ahead float64 // of the other nodes' mean; strategy B
-	known bool    // ahead is
+	ahead float64 // difference from the other nodes' mean; strategy B
+	known bool    // whether ahead is known
 }
 
-// overloaded are those over their quota, as either strategy demands: unbinding others does
-// not change which these are.
+// overloaded lists the workloads over their quota, which both strategies require. Unbinding
+// others does not change this list.
 func (r *round) overloaded() (over []int) {
 	for i := range r.loads {
 		if l := &r.loads[i]; l.bound() && r.overQuota(l) {
@@ -116,8 +115,8 @@ func (r *round) mostPressing(over []int) (int, verdict) {
 	return best, bestV
 }
 
-// presses orders by heat, hottest first, then by CPU use (of all its service's replicas
-// that would go with it), least first, then by the workload's own, then by ID.
+// presses orders by heat, hottest first; then by CPU use (of all its service's replicas
+// that would go with it), least first; then by the workload's own use; then by ID.
 func (r *round) presses(i int, va verdict, k int, vb verdict) bool {
 	a, b := &r.loads[i], &r.loads[k]
 	return cmp.Or(
@@ -128,8 +127,8 @@ func (r *round) presses(i int, va verdict, k int, vb verdict) bool {
 	) < 0
 }
 
-// verdict holds a bound workload against the configured strategy. An unknown
-// figure makes its condition false: what cannot be seen unbinds nothing.
+// verdict judges a bound workload by the configured strategy. An unknown figure makes its
+// condition false: what is unknown unbinds nothing.
 func (r *round) verdict(l *load) verdict {
 	v := verdict{}
 	v.hot, v.heat = r.hottest(l)
@@ -159,8 +158,8 @@ func (r *round) isAhead(v verdict) bool {
 	return v.known && v.ahead >= float64(r.cfg.ImbalanceThreshold)-rounding
 }
 
-// verdictNumbers adds what a verdict goes by, whatever it is, in the order in which a
-// reader would look: the first condition that does not hold is why a binding stays.
+// verdictNumbers adds the figures of a verdict, whatever it is, in reading order: the first
+// condition that does not hold is why a binding stays.
 func (r *round) verdictNumbers(numbers []action.Number, l *load, v verdict) []action.Number {
 	const source = "CPU time of the node / its online CPUs"
 	limit, of := r.quotaLimit(l)
@@ -183,7 +182,7 @@ func (r *round) verdictNumbers(numbers []action.Number, l *load, v verdict) []ac
 	return append(numbers, ahead, busy)
 }
 
-// rounding is below any figure the kernel can give, and above what adding
+// rounding is smaller than any figure the kernel can give, and larger than what adding
 // floats in another order can change.
 const rounding = 1e-9
 
@@ -201,8 +200,8 @@ func (r *round) hottest(l *load) (int, float64) {
 	return hot, heat
 }
 
-// othersMean is the mean utilisation of all other nodes that have CPUs; false
-// if there are none or none is known.
+// othersMean is the mean utilisation of all other nodes that have CPUs; false if there are
+// none or none is known.
 func (r *round) othersMean(hot int) (float64, bool) {
 	sum, count := 0.0, 0.0
 	for i := range r.nodes {
@@ -228,8 +227,8 @@ const (
 	ofBinding = "cpu_of_binding"
 )
 
-// quotaLimit is the quota where it is below the CPUs of the binding, else those
-// CPUs, and which of them it is; see the package comment.
+// quotaLimit is the quota if it is below the CPUs of the binding, else those CPUs, and says
+// which of the two it is; see the package comment.
 func (r *round) quotaLimit(l *load) (limit float64, of string) {
 	cpus := r.countOf(l.Nodes)
 	if quota, ok := l.Quota.Get(); ok && quota < cpus {
@@ -238,7 +237,7 @@ func (r *round) quotaLimit(l *load) (limit float64, of string) {
 	return cpus * float64(r.cfg.SaturatedShare), ofBinding
 }
 
-// countOf is how many CPUs these nodes have.
+// countOf is the number of CPUs of these nodes.
 func (r *round) countOf(nodes set.NodeSet) float64 {
 	cpus := 0.0
 	for j := range r.nodes {
@@ -249,8 +248,8 @@ func (r *round) countOf(nodes set.NodeSet) float64 {
 	return cpus
 }
 
-// project is number 4 of this file: l leaves its nodes. Nodes whose utilisation
-// is unknown stay so.
+// project is number 4 of this file: l leaves its nodes. Nodes whose utilisation is unknown
+// stay so.
 func (r *round) project(l *load, nodes set.NodeSet) {
 	moved, idleSum := 0.0, 0.0
 	idle := make([]float64, len(r.nodes))

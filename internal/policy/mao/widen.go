@@ -11,36 +11,36 @@ import (
 	"homenode/internal/unit"
 )
 
-// Wider bindings, number 4 of the package comment. Not in the paper, which has page
-// cache push allocations to remote nodes: with cpuset.mems set there is no remote node
-// to go to, and the kernel kills (CONSTRAINT_CPUSET in mm/oom_kill.c) while the machine
-// has memory.
+// Wider bindings, number 4 of the package comment. They are not in the paper, where page
+// cache pushes allocations to remote nodes. With cpuset.mems set there is no remote node to
+// go to, and the kernel kills the workload (CONSTRAINT_CPUSET in mm/oom_kill.c) while the
+// machine has memory.
 //
-//  1. What a workload will want: its growth a window, smoothed, times WidenWindows; no
-//     more than its memory limit leaves it. Growth so small that it may be noise counts
+//  1. What a workload will need: its smoothed growth per window, times WidenWindows, but
+//     no more than its memory limit leaves it. Growth so small that it may be noise counts
 //     only at a new peak.
 //  2. What is left for it: free memory and ReclaimableShare of the page cache of its
 //     nodes, minus FreeReserve and what is on its way there.
-//  3. Where all that wants memory there wants more than is left, the one that grows most
-//     gets more nodes, then the next, until what is left is enough. Only what has its
-//     mems set by us: others may allocate elsewhere.
-//  4. One node is added, of those that make it enough the nearest; then the one least
-//     used; then the one with most memory. If none does, the one with most memory, and
-//     so on. Only nodes that it might have before it was bound, and MaxNodes of them. If
-//     that is all that it may have, or no other has any left, it is unbound: nothing is
-//     gained by a binding to everything. One that is refused keeps what it had, and those
-//     nodes are no more for it.
+//  3. If all workloads there together need more than is left, the one that grows most gets
+//     more nodes, then the next, until what is left is enough. Only workloads whose mems
+//     homenode set are widened: others may allocate elsewhere.
+//  4. One node is added: among the nodes that make it enough the nearest, then the least
+//     used, then the one with most memory. If none does, the node with most memory is added,
+//     and so on. Only nodes that it was allowed before it was bound qualify, and at most
+//     MaxNodes. If that is all that it may have, or no other node has any left, it is
+//     unbound: a binding to all nodes gains nothing. A workload whose widening is refused
+//     keeps what it had, and does not get those nodes again.
 //
-// It never narrows, and does not wait for an unbind by strategy: those are about CPU.
+// It never narrows, and does not wait for an unbind by strategy: those concern CPU.
 
-// grow follows a workload's anonymous memory.
+// grow tracks a workload's anonymous memory.
 func (l *load) grow(cfg *Config, seconds float64) {
 	anon := l.anon
 	if !l.knowsAnon {
 		return
 	}
 	a, before := cfg.Smoothing, l.Anon.Or(anon)
-	if seconds > 0 { // windows are not all of a length: a calm agent's are longer
+	if seconds > 0 { // windows differ in length: a calm agent's are longer
 		l.Growth = float64(a*(float64(anon-before)/seconds)) + float64((1-a)*l.Growth)
 	}
 	if l.rising = anon > l.Peak; l.rising {
@@ -49,9 +49,9 @@ func (l *load) grow(cfg *Config, seconds float64) {
 	l.Anon = unit.Some(anon)
 }
 
-// leastGrowth is the share of the largest node's memory that a workload must be about to want,
-// where it had as much before, and leastRising where it never had. Less would take noise
-// for growth, or unbind for a page.
+// leastGrowth and leastRising are shares of the largest node's memory. Growth above
+// leastGrowth counts at any time; at a new peak, growth above leastRising is enough. With
+// smaller values noise would count as growth, or a page would cause an unbind.
 const (
 	leastGrowth = 0.0005
 	leastRising = leastGrowth / 10
@@ -72,7 +72,7 @@ func (r *round) wants(l *load) float64 {
 	return want
 }
 
-// widen is number 3: it reports whether anything was given more nodes, or unbound.
+// widen is number 3. It reports whether anything was given more nodes, or unbound.
 func (r *round) widen() bool {
 	if !r.cfg.Widen {
 		return false
@@ -140,15 +140,15 @@ func (r *round) mayHave(l *load) set.NodeSet {
 	return r.usable.Intersect(l.May)
 }
 
-// staysNarrow takes back a widening that was refused: it has the nodes that it had, and
-// those that came are not for it.
+// staysNarrow takes back a widening that was refused: it keeps the nodes that it had, and
+// the added ones are not for it.
 func (r *round) staysNarrow(l *load) {
 	l.May = r.mayHave(l).Minus(l.Nodes.Minus(l.Was))
 	l.Nodes, l.Was = l.Was, set.NodeSet{}
 	r.book = nil
 }
 
-// nodeToAdd is the node that a set gets, of those that may come to it, and whether that is
+// nodeToAdd is the node that a set gets, among those that may be added, and whether that is
 // enough; −1: none has anything left. The others become alternatives.
 func (r *round) nodeToAdd(to, may set.NodeSet, want float64, why *action.Reason) (id int, enough bool) {
 	book := r.open()
@@ -219,8 +219,8 @@ func (r *round) memoryLeft(nodes set.NodeSet) (sum float64, known bool) {
 	return sum, true
 }
 
-// wantsOn is what all that grows will want of these nodes: what is bound wants as much of
-// each of its nodes, others where their pages are.
+// wantsOn is what all growing workloads will need of these nodes: a bound workload needs
+// the same amount on each of its nodes, others need it where their pages are.
 func (r *round) wantsOn(nodes set.NodeSet) (sum float64) {
 	if r.wanted == nil {
 		r.wanted = r.wantedByNode()
@@ -233,7 +233,7 @@ func (r *round) wantsOn(nodes set.NodeSet) (sum float64) {
 	return sum
 }
 
-// wantedByNode is wantsOn of each node.
+// wantedByNode is wantsOn for each node.
 func (r *round) wantedByNode() []float64 {
 	by := make([]float64, len(r.nodes))
 	for i := range r.loads {

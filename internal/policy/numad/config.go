@@ -11,18 +11,18 @@ import (
 
 // Config holds numad's options, named after them, and its constants.
 type Config struct {
-	MinMemory   unit.Bytes    // MEMORY_THRESHOLD: smaller ones are left alone
+	MinMemory   unit.Bytes    // MEMORY_THRESHOLD: smaller workloads are left alone
 	MinCPU      float64       // CPU_THRESHOLD
-	Utilisation unit.Ratio    // -u: of a node, that is aimed at; less leaves more room
-	Locality    unit.Ratio    // -m: share of its memory on its nodes that is good enough
-	SMTShare    unit.Ratio    // -t: what a CPU that shares a core adds to it
-	MinInterval time.Duration // -i: between scans after one that moved something
-	MaxInterval time.Duration // -i: after one that did not
+	Utilisation unit.Ratio    // -u: target utilisation of a node; less leaves more room
+	Locality    unit.Ratio    // -m: share of a workload's memory on its nodes that is enough
+	SMTShare    unit.Ratio    // -t: what each further CPU of a core adds to it
+	MinInterval time.Duration // -i: until the next scan, after one that moved something
+	MaxInterval time.Duration // -i: the same, after a scan that moved nothing
 	Again       time.Duration // MIN_DELAY_FOR_REEVALUATION
-	Inactive    unit.Ratio    // of page cache, counted as free (-C 1); our choice, windows do not tell
+	Inactive    unit.Ratio    // share of page cache that counts as free (-C 1); our choice, as windows do not have it
 }
 
-// DefaultConfig is what numad does without options.
+// DefaultConfig has numad's defaults.
 func DefaultConfig() Config {
 	return Config{
 		MinMemory: 300 * unit.MiB, MinCPU: 0.5, Utilisation: 0.85, Locality: 0.90, SMTShare: 0.20,
@@ -30,7 +30,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says which setting cannot be, and what it must be, in one sentence.
+// Validate names the setting that is out of range, and its range, in one sentence.
 func (c Config) Validate() error {
 	switch {
 	case c.MinMemory < 0 || !(c.MinCPU >= 0):

@@ -14,9 +14,9 @@ import (
 	"homenode/internal/window"
 )
 
-// Step is one window. It returns the next state, what to do, and exactly one reason
-// for each of the window's workloads, in their order. The numbers are those of the
-// package comment.
+// Step is one window. It returns the next state, the actions, and exactly one reason for
+// each of the window's workloads, in their order. The numbers are those of the package
+// comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
 	s := newScan(m, cfg, st, w)
 	s.outcomes()
@@ -36,7 +36,7 @@ func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []ac
 	return s.next, s.actions, reasons
 }
 
-// scan is one Step at work. Slices by node are parallel to nodes.
+// scan holds the data of one Step. Slices by node are parallel to nodes.
 type scan struct {
 	cfg     Config
 	w       window.Window
@@ -48,7 +48,7 @@ type scan struct {
 	needs   []need           // parallel to the window's workloads
 }
 
-// node is what one has, and has left.
+// node is a node, and what it has left.
 type node struct {
 	id             int
 	at             int // in Window.Nodes
@@ -92,7 +92,7 @@ func newScan(m machine.Machine, cfg Config, st State, w window.Window) *scan {
 // of include/linux/topology.h.
 const unknownDistance = 20
 
-// node is number 2: idle time is spread over what its CPUs are worth.
+// node is number 2: idle time is spread over the worth of its CPUs.
 func (s *scan) node(m machine.Machine, at int, n window.Node, memory float64) node {
 	online := float64(n.CPUs.Len())
 	worth := s.worth(m, n.CPUs)
@@ -125,8 +125,7 @@ func (s *scan) needOf(wl window.Workload) need {
 	return n
 }
 
-// outcomes forgets what did not come to be: a binding that was refused or that
-// another process changed.
+// outcomes forgets each binding that was refused, or that another process changed.
 func (s *scan) outcomes() {
 	for _, o := range s.w.Outcomes {
 		i, ok := s.next.find(o.Step.Workload)
@@ -146,7 +145,7 @@ func (s *scan) outcomes() {
 	}
 }
 
-// goOn binds what was unbound from other nodes for it.
+// goOn binds the workloads that were unbound so that they can go to other nodes.
 func (s *scan) goOn() {
 	for i, wl := range s.w.Workloads {
 		m := &s.next.Workloads[i]
@@ -157,10 +156,10 @@ func (s *scan) goOn() {
 	}
 }
 
-// candidates is number 3: those never placed first, by CPU × memory, then the rest,
-// where what differs by less than a fifth is ordered by age. That is no order that
-// a sort could have (it is not transitive), so the best is picked again and again,
-// as numad does.
+// candidates is number 3: workloads never placed come first, by CPU × memory, then the
+// rest. Among the rest, figures that differ by less than a fifth are ordered by age. That
+// order is not transitive, so it cannot be sorted; as numad does, the best is picked again
+// and again.
 func (s *scan) candidates() []int {
 	var rest []int
 	for i, wl := range s.w.Workloads {
@@ -200,7 +199,7 @@ func (s *scan) sooner(a, b int) bool {
 	return sizeA > sizeB
 }
 
-// place is numbers 4 to 6 for one candidate: whether something was begun.
+// place is numbers 4 to 6 for one candidate. It reports whether a move was begun.
 func (s *scan) place(i int) bool {
 	m, n := &s.next.Workloads[i], s.needs[i]
 	cpus := n.cpus / float64(s.cfg.Utilisation)
@@ -234,7 +233,7 @@ func (s *scan) place(i int) bool {
 	return true
 }
 
-// move begins a binding; from other nodes by unbinding it first.
+// move begins a binding. A workload bound to other nodes is unbound first.
 func (s *scan) move(i int, target set.NodeSet) {
 	m := &s.next.Workloads[i]
 	was := m.Nodes
@@ -261,7 +260,7 @@ func (s *scan) unbind(i int, why *action.Reason) {
 	s.actions = append(s.actions, action.Action{Kind: action.Unbind, Workload: s.w.Workloads[i].ID, Reason: *why})
 }
 
-// away is what of its memory is not on these nodes.
+// away is how much of its memory is outside these nodes.
 func (s *scan) away(n need, nodes set.NodeSet) float64 {
 	sum := 0.0
 	for k, node := range s.nodes {
@@ -272,7 +271,7 @@ func (s *scan) away(n need, nodes set.NodeSet) float64 {
 	return sum
 }
 
-// decide makes a reason for workload i, which is its reason unless it has one.
+// decide makes a reason for workload i. It becomes the workload's reason unless it has one.
 func (s *scan) decide(i int, rule string) *action.Reason {
 	why := &action.Reason{Rule: rule, Workload: s.w.Workloads[i].ID, Numbers: []action.Number{
 		{Name: "cpu", Value: s.w.Workloads[i].CPU, Limit: unit.Some(s.cfg.MinCPU), Unit: "cpus"},
@@ -284,7 +283,7 @@ func (s *scan) decide(i int, rule string) *action.Reason {
 	return why
 }
 
-// explain gives a reason to all that have none, and returns them all.
+// explain gives this reason to all workloads without one, and returns all reasons.
 func (s *scan) explain(rule string) []action.Reason {
 	all := make([]action.Reason, len(s.reasons))
 	for i := range s.reasons {

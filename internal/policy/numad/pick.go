@@ -18,15 +18,15 @@ type offer struct {
 
 // pick is number 5 of the package comment:
 //
-//  1. Offers: what a node has left and what the workload has there already. One that
-//     is bound gets a heavier bias (5/4 of its memory, not 17/16), and on its nodes
-//     the mean of their CPU and its own.
-//  2. How many nodes it needs at least, by CPU (less half of the margin that
-//     Utilisation leaves) and by memory.
-//  3. For each node the chain of nodes by distance from it, larger offers first; the
-//     node whose chain has the most, each divided by its distance squared.
-//  4. Nodes of that chain until the request is met. CPU is not asked for where the
-//     candidates together use less than there is, or the request is more than is free.
+//  1. Offers: what a node has left and what the workload already has there. A bound
+//     workload gets a heavier bias (5/4 of its memory, not 17/16) and, on its nodes, the mean
+//     of their CPU and its own.
+//  2. The least number of nodes, by CPU (less half of the margin that Utilisation leaves)
+//     and by memory.
+//  3. For each node, the chain of nodes by distance from it, larger offers first. The
+//     chain with the largest sum wins, each offer divided by its distance squared.
+//  4. Nodes of that chain until the request is met. CPU is ignored where the candidates
+//     together use less than there is, or where the request exceeds what is free.
 func (s *scan) pick(i int, cpus, bytes float64) set.NodeSet {
 	if len(s.nodes) == 0 {
 		return set.NodeSet{}
@@ -107,15 +107,15 @@ func (s *scan) offers(i int, cpus, bytes float64) ([]offer, float64) {
 	return offers, free
 }
 
-// magnitude weighs what is needed above what is in excess: memory 10 to 4, CPU 6 to
-// 1 (combined_value_of_weighted_resources).
+// magnitude weights what is needed more than what is in excess: memory 10 to 4, CPU 6 to 1
+// (combined_value_of_weighted_resources).
 func magnitude(o offer, cpus, bytes float64) float64 {
 	memory := float64(10*min(o.bytes, bytes)) + float64(4*max(0, o.bytes-bytes))
 	cpu := float64(6*min(o.cpus, cpus)) + max(0, o.cpus-cpus)
 	return memory * cpu
 }
 
-// bestChain is number 3 of pick. Equal ones: the lowest index.
+// bestChain is number 3 of pick. Of equal chains the lowest index wins.
 func (s *scan) bestChain(offers []offer, least int) []int {
 	var best []int
 	most := -1.0
@@ -133,7 +133,7 @@ func (s *scan) bestChain(offers []offer, least int) []int {
 	return best
 }
 
-// chain are all nodes by their distance to one, larger offers first.
+// chain returns all nodes by their distance to one node, larger offers first.
 func (s *scan) chain(from int, offers []offer) []int {
 	chain := make([]int, len(s.nodes))
 	for k := range chain {
@@ -147,9 +147,9 @@ func (s *scan) chain(from int, offers []offer) []int {
 	return chain
 }
 
-// better says whether a workload that was looked at just now should be again: it is
-// on the node with the least CPU or memory left, would fit on one node, and with it
-// on the node with the most left the two would be closer to the mean.
+// better reports whether a workload that was examined just now should be examined again: it
+// is on the node with the least CPU or memory left, it would fit on one node, and with the
+// workload on the node with the most left, both nodes would be closer to the mean.
 func (s *scan) better(i int, cpus, bytes float64) bool {
 	n, at, size := s.needs[i], s.next.Workloads[i].Nodes, s.mean()
 	c := s.spread(func(n node) float64 { return n.free })
@@ -177,7 +177,7 @@ func (s *scan) spread(of func(node) float64) spread {
 	return sp
 }
 
-// evened is how far from the mean both ends are once this much has moved.
+// evened is the distance of both ends from the mean after this much has moved.
 func (sp spread) evened(moved float64) float64 {
 	return math.Abs(sp.least+moved-sp.mean) + math.Abs(sp.most-moved-sp.mean)
 }

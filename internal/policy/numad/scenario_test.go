@@ -55,8 +55,8 @@ func TestScenarios(t *testing.T) {
 	windowtest.Run(t, "testdata/*.txt", *update, func() windowtest.Script { return &script{cfg: DefaultConfig()} })
 }
 
-// What is to be true of any window: one reason for each workload, and no action on
-// what is small, pinned, or already there; and never a node that is not.
+// These hold in any window: one reason for each workload; no action on a workload that is
+// small, pinned, or already in place; never a node that does not exist.
 func TestAnyWindow(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	binds := 0

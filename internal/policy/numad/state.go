@@ -13,11 +13,11 @@ import (
 // State is what numad remembers between windows: a plain value. The zero State is
 // a fresh start.
 type State struct {
-	Next      time.Time `json:"next"` // the next scan is not before
+	Next      time.Time `json:"next"` // the earliest time of the next scan
 	Workloads []Memory  `json:"workloads,omitempty"`
 }
 
-// Memory is what it remembers of a workload; by ID.
+// Memory is what it remembers of a workload; sorted by ID.
 type Memory struct {
 	Workload string      `json:"workload"`
 	Nodes    set.NodeSet `json:"nodes,omitzero"` // where it was bound to; empty: nowhere
@@ -25,7 +25,7 @@ type Memory struct {
 	Pending  bool        `json:"pending,omitempty"`
 }
 
-// find is the place of a workload, and whether it is there.
+// find returns the index of a workload, and whether it is there.
 func (s State) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(s.Workloads, id, func(m Memory, id string) int { return cmp.Compare(m.Workload, id) })
 }

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/window"
 )
 
-// Step is one period. It returns the next state, what to do, and one reason for each of
+// Step is one period. It returns the next state, the actions, and one reason for each of
 // the window's workloads, in their order. The numbers are those of the package comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
 	return newRound(m, cfg, st, w).step()
@@ -30,13 +30,13 @@ func (r *round) step() (State, []action.Action, []action.Reason) {
 	r.running()  // 5
 	reasons := r.explain()
 	if len(r.vms) == 0 {
-		r.vms = nil // as it comes back from JSON
+		r.vms = nil // as JSON decodes it
 	}
 	return State{VMs: r.vms, Price: r.price}, r.actions, reasons
 }
 
-// Learn is what Step learns of its workloads' behaviour, and no more: none gets a place.
-// VMs are in the order of the window's workloads.
+// Learn does only the learning part of Step: it places no workload. VMs are in the order of
+// the window's workloads.
 func Learn(m machine.Machine, cfg Config, st State, w window.Window) State {
 	r := newRound(m, cfg, st, w)
 	r.look()
@@ -46,7 +46,7 @@ func Learn(m machine.Machine, cfg Config, st State, w window.Window) State {
 	return State{VMs: r.vms, Price: st.Price}
 }
 
-// round is one Step at work. What is by VM is parallel to the window's workloads.
+// round holds the data of one Step. Slices by VM are parallel to the window's workloads.
 type round struct {
 	m       machine.Machine
 	cfg     Config
@@ -54,24 +54,24 @@ type round struct {
 	vms     []Memory
 	facts   []facts
 	board   *board
-	free    set.CPUSet // not given to any
+	free    set.CPUSet // not given to any VM
 	moving  bool       // some memory came closer
 	price   unit.Opt[float64]
 	actions []action.Action
 	reasons []action.Reason
 }
 
-// facts are what a window says of a workload, or what follows.
+// facts are what a window says about a workload, and what follows from that.
 type facts struct {
-	cpus     int     // that it needs; 0: unknown
-	bytes    float64 // anonymous memory; unknown: 0
+	cpus     int     // CPUs that it needs; 0: unknown
+	bytes    float64 // anonymous memory; 0: unknown
 	pinned   bool
-	occupied set.CPUSet // CPUs that it has without a place of ours
+	occupied set.CPUSet // CPUs that it has without a place from this policy
 	spins    bool       // its threads wait for each other, as far as their counters show
 	deviates unit.Opt[float64]
 	expected unit.Opt[float64]
-	at       []Share // where its memory is, of 1; Node is an index into board.nodes
-	slot     slot    // on the board; none: it is not there
+	at       []Share // shares of its memory, sum 1; Node is an index into board.nodes
+	slot     slot    // its slot on the board; none: it is not on it
 	acted    bool
 }
 
@@ -87,7 +87,7 @@ func newRound(m machine.Machine, cfg Config, st State, w window.Window) *round {
 	return r
 }
 
-// priceOf is what moving takes, with what this window's moves took.
+// priceOf is the price of moving memory, updated with this window's moves.
 func priceOf(was unit.Opt[float64], outcomes []action.Outcome, weight float64) unit.Opt[float64] {
 	gb, seconds := 0.0, 0.0
 	for _, o := range outcomes {
@@ -103,7 +103,7 @@ func priceOf(was unit.Opt[float64], outcomes []action.Outcome, weight float64) u
 	return unit.Some(was.Or(now) + float64(weight*(now-was.Or(now))))
 }
 
-// needs are the CPUs of a VM: its vCPUs, or what it may use if that is less.
+// needs is the number of CPUs of a VM: its vCPUs, or fewer if it may use fewer.
 func needs(wl *window.Workload) int {
 	tasks, ok := wl.Tasks.Get()
 	quota, limited := wl.Quota.Get()
@@ -121,7 +121,8 @@ func needs(wl *window.Workload) int {
 func ours(wl *window.Workload) bool { return wl.Binding.OursCPUs || wl.Binding.OursMems }
 
 // outcomes is number 1: a VM that was refused, or whose binding another process changed,
-// has no place, and is left alone for a while. What is still ours is given back.
+// has no place and is left alone for a while. What homenode still holds of it is given
+// back.
 func (r *round) outcomes() {
 	for k := range r.w.Outcomes {
 		o := &r.w.Outcomes[k]
@@ -149,7 +150,7 @@ func (r *round) outcomes() {
 	}
 }
 
-// pause is twice as long each time.
+// pause doubles each time.
 func (r *round) pause(before int) time.Duration {
 	return r.cfg.CoolDown << min(max(before, 0), r.cfg.Doublings)
 }
@@ -186,7 +187,8 @@ func (r *round) look() {
 	}
 }
 
-// paceOf is its performance by the metric; where threads spin, its instructions do not tell.
+// paceOf is its performance by the metric. Where threads spin it is unknown, as
+// instructions say nothing.
 func (r *round) paceOf(i int) unit.Opt[float64] {
 	wl := &r.w.Workloads[i]
 	switch {
@@ -198,11 +200,12 @@ func (r *round) paceOf(i int) unit.Opt[float64] {
 	return window.IPC(wl.Instructions, wl.Cycles).V
 }
 
-// cool is for how long it stays after a move.
+// cool is how long it stays after a move.
 func (r *round) cool(vm *Memory) time.Duration { return r.pause(vm.Moves - 1) }
 
-// follow waits for a VM's memory: enough of it is there, or no more comes. While others'
-// is being moved its turn may not have come; but none waits for more than a horizon.
+// follow waits until enough of a VM's memory has arrived, or no more arrives. While other
+// VMs' memory is moved, its turn may not have come; but no VM waits for more than a
+// horizon.
 func (r *round) follow(vm *Memory, wl *window.Workload) {
 	if !vm.Settling || vm.Pending {
 		return
@@ -230,7 +233,7 @@ func (r *round) follow(vm *Memory, wl *window.Workload) {
 	}
 }
 
-// expects is the best of a VM, or of a replica that behaves alike, if that ran better.
+// expects is the best pace of a VM, or of a replica that behaves alike if that was better.
 func (r *round) expects(i int) unit.Opt[float64] {
 	best := r.vms[i].Pace.Best
 	service := r.w.Workloads[i].Service
@@ -248,8 +251,8 @@ func (r *round) expects(i int) unit.Opt[float64] {
 	return best
 }
 
-// lay is number 3: the board, with all VMs that have CPUs. A VM whose CPUs are no longer all
-// there has no place.
+// lay is number 3: the board, with all VMs that have CPUs. A VM loses its place if any of
+// its CPUs has gone.
 func (r *round) lay() {
 	var taken set.CPUSet // by VMs that have no place of ours
 	for i := range r.vms {
@@ -281,7 +284,7 @@ func (r *round) lay() {
 	}
 }
 
-// online are CPUs of a node that both the machine and the window call so.
+// online returns the CPUs of a node that are online in both the machine and the window.
 func (r *round) online(node int) set.CPUSet {
 	k, ok := r.w.NodeIndex(node)
 	if !ok {
@@ -290,8 +293,8 @@ func (r *round) online(node int) set.CPUSet {
 	return r.m.CPUsOf(set.FromNodes(node)).Intersect(r.w.Nodes[k].CPUs)
 }
 
-// others is what of each node's memory no VM that can be placed has: page cache makes
-// way.
+// others is, for each node, the memory that belongs to no VM that can be placed. Page cache
+// does not count, as it makes way.
 func (r *round) others() []float64 {
 	used := make([]float64, len(r.w.Nodes))
 	for k := range used {
@@ -329,7 +332,8 @@ func (r *round) layOne(i int) {
 	r.free = r.free.Minus(vm.CPUs)
 }
 
-// want is VM i as the board knows it. One that has a place has as many CPUs as that.
+// want is VM i as the board knows it. A VM that has a place needs as many CPUs as its place
+// has.
 func (r *round) want(i int) want {
 	v := want{id: i, class: r.classOf(i), sensitive: r.sensitive(i), cpus: r.facts[i].cpus, bytes: r.facts[i].bytes, at: r.facts[i].at}
 	if r.vms[i].placed() {
@@ -349,7 +353,7 @@ func (r *round) memoryAt(i int, onBoard []int) (all []Share) {
 	return all
 }
 
-// onBoard is where the window's nodes are on the board; -1: not there.
+// onBoard maps the window's nodes to nodes of the board; -1: not on it.
 func (r *round) onBoard() []int {
 	at := make([]int, len(r.w.Nodes))
 	for k := range r.w.Nodes {
@@ -366,13 +370,13 @@ func (r *round) classOf(i int) Class {
 	return r.cfg.Unknown
 }
 
-// sensitive is its operator's word, else what was inferred.
+// sensitive is its operator's tag, else what was inferred.
 func (r *round) sensitive(i int) bool {
 	inferred := r.vms[i].Look.Says.Sensitive.Or(r.cfg.UnknownSensitive)
 	return r.w.Workloads[i].Sensitive.Or(inferred)
 }
 
-// goOn binds those whose old binding was given back.
+// goOn binds the VMs whose old binding was given back.
 func (r *round) goOn() {
 	for i := range r.vms {
 		vm, wl := &r.vms[i], &r.w.Workloads[i]
@@ -395,7 +399,7 @@ func (r *round) unbind(i int, why action.Reason) {
 	r.act(i, action.Action{Kind: action.Unbind, Reason: why})
 }
 
-// act adds an action, one a workload.
+// act adds an action, at most one per workload.
 func (r *round) act(i int, a action.Action) {
 	if r.facts[i].acted {
 		return

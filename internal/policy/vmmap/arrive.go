@@ -10,8 +10,8 @@ import (
 	"homenode/internal/action"
 )
 
-// arrivals is number 4: those without a place, the largest first: small ones fit in what
-// is left.
+// arrivals is number 4: it places VMs without a place, the largest first, since small ones
+// fit into what is left.
 func (r *round) arrivals() {
 	var all []int
 	for i := range r.vms {
@@ -27,7 +27,7 @@ func (r *round) arrivals() {
 	}
 }
 
-// wants says that a VM is to get a place now, or gives the reason why not.
+// wants reports that a VM is to get a place now, or gives the reason why not.
 func (r *round) wants(i int) bool {
 	vm, f, wl := &r.vms[i], &r.facts[i], &r.w.Workloads[i]
 	switch {
@@ -36,7 +36,7 @@ func (r *round) wants(i int) bool {
 	case f.cpus <= 0:
 		r.decide(i, action.Reason{Rule: "animal.skip.size"})
 	case vm.placed() || f.acted:
-	case ours(wl): // of an earlier life, or lost
+	case ours(wl): // from an earlier run, or lost
 		r.unbind(i, r.decide(i, action.Reason{Rule: "animal.orphan"}))
 	case r.w.At.Before(vm.Retry):
 		r.decide(i, action.Reason{Rule: "animal.backoff"})
@@ -71,7 +71,7 @@ func (r *round) arrive(i int) {
 	})
 }
 
-// residents are the VMs on the board, without one.
+// residents returns the VMs on the board, except one.
 func (r *round) residents(but int) []resident {
 	all := make([]resident, 0, len(r.vms))
 	for i := range r.vms {
@@ -82,7 +82,7 @@ func (r *round) residents(but int) []resident {
 	return all
 }
 
-// movable: nothing is under way, and it was not moved lately.
+// movable: nothing is under way, and it was not moved recently.
 func (r *round) movable(i int) bool {
 	vm := &r.vms[i]
 	return vm.placed() && !vm.Pending && !r.facts[i].acted && r.cooled(vm)
@@ -92,7 +92,7 @@ func (r *round) cooled(vm *Memory) bool {
 	return vm.Moves == 0 || r.w.At.Sub(vm.Moved) >= r.cool(vm)
 }
 
-// carryOut puts all of a plan on the board, and asks for it: first all leave, then each
+// carryOut puts a whole plan on the board and requests it: first all VMs leave, then each
 // gets its CPUs.
 func (r *round) carryOut(plan []move, reason func(move) action.Reason) {
 	for _, m := range plan {
@@ -107,8 +107,8 @@ func (r *round) carryOut(plan []move, reason func(move) action.Reason) {
 	}
 }
 
-// assign gives a VM its place. Other CPUs of the same nodes are set at once; to other
-// nodes it is unbound first, as actuate wants.
+// assign gives a VM its place. Other CPUs of the same nodes are set at once. To go to other
+// nodes it is unbound first, as actuate requires.
 func (r *round) assign(m move, why action.Reason) {
 	i := m.id
 	vm, wl := &r.vms[i], &r.w.Workloads[i]

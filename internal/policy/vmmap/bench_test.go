@@ -43,7 +43,7 @@ func torus() *windowtest.Host {
 	return h
 }
 
-// lakews are the paper's 20 VMs, and what they are.
+// lakews are the paper's 20 VMs and their classes.
 func lakews(h *windowtest.Host) {
 	classes := []string{"sheep", "rabbit", "devil"}
 	for i := range 20 {
@@ -65,8 +65,9 @@ func lakews(h *windowtest.Host) {
 	}
 }
 
-// counted is a Step whose searches end: they try little more than all of them may. Each
-// that begins later tries something, too. How long that takes is for the benchmarks.
+// counted runs a Step and checks that its searches end: each tries little more than all of
+// them may together, and each that begins later still tries something. Their times are left
+// to the benchmarks.
 func counted(t *testing.T, h *windowtest.Host, st State, w window.Window) (next State, actions []action.Action, reasons []action.Reason, tried int) {
 	t.Helper()
 	r := newRound(h.Machine, DefaultConfig(), st, w)
@@ -81,8 +82,8 @@ func counted(t *testing.T, h *windowtest.Host, st State, w window.Window) (next 
 	return next, actions, reasons, tried
 }
 
-// An arrival on 36 nodes of 8 cores with 20 VMs there does not try for long, even if there
-// is no suitable slot.
+// An arrival on 36 nodes of 8 cores with 20 VMs does not search for long, even if there is
+// no suitable slot.
 func TestArrivalIsFast(t *testing.T) {
 	h := torus()
 	lakews(h)
@@ -149,7 +150,7 @@ func BenchmarkReshuffle(b *testing.B) {
 	}
 }
 
-// wide is four nodes of 32 CPUs, with a cache each.
+// wide is four nodes of 32 CPUs, with one cache each.
 func wide() *windowtest.Host {
 	h := &windowtest.Host{}
 	h.Shape([]int{0, 1, 2, 3}, 32, 64*unit.GiB)
@@ -157,7 +158,7 @@ func wide() *windowtest.Host {
 	return h
 }
 
-// crowd brings VMs until only few CPUs are free; all of one CPU, or of up to four; rabbits,
+// crowd adds VMs until few CPUs are free. Each has one CPU, or up to four; all are rabbits,
 // or of all classes.
 func crowd(h *windowtest.Host, r *rand.Rand, cpus, most int, classes []string) {
 	for i := 0; cpus > most; i++ {
@@ -170,8 +171,8 @@ func crowd(h *windowtest.Host, r *rand.Rand, cpus, most int, classes []string) {
 	}
 }
 
-// A Step ends in time where no few moves help, however many they are: 127 small ones, all
-// of which run worse than expected, and some more arrive.
+// A Step ends in time where no small number of moves helps, however many VMs there are: 127
+// small VMs run worse than expected, and some more arrive.
 func TestStepEndsInTime(t *testing.T) {
 	for _, most := range []int{1, 4} {
 		for _, classes := range [][]string{{"rabbit"}, {"sheep", "rabbit", "devil", "devil"}} {
@@ -185,7 +186,7 @@ func TestStepEndsInTime(t *testing.T) {
 	}
 }
 
-// slowestStep lets them run, then all at a third of their speed, and others come.
+// slowestStep lets them run, then slows all to a third of their speed, and adds others.
 func slowestStep(t *testing.T, h *windowtest.Host, r *rand.Rand) (slowest int) {
 	st := State{}
 	for tick := range 30 {

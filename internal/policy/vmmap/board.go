@@ -11,30 +11,30 @@ import (
 	"homenode/internal/unit"
 )
 
-// board is the machine with VMs on it: what is free, and which are neighbours. CPUs of a
-// unit are alike, so that it counts them; which ones a VM gets is said at the end.
+// board is the machine with VMs on it: what is free, and which VMs are neighbours. CPUs of
+// a unit are alike, so the board counts them; which CPUs a VM gets is decided at the end.
 type board struct {
 	cfg    *Config
 	levels machine.Levels
 	nodes  []place
 	units  []unitOf
 	caches []ByClass   // VMs in each last-level cache, by class
-	cached map[int]int // of a machine's cache, or of -1 - a node's id, to caches; only looked up
+	cached map[int]int // from a machine's cache, or -1 - a node's id, to an index into caches; only looked up
 	far    [][]int     // SLIT between nodes, the larger of both directions
-	steps  []int       // the distances that there are, ascending; 10 first
-	// servers are the sums of their nodes.
+	steps  []int       // the distinct distances, ascending; 10 first
+	// servers are the sums over their nodes.
 	servers []place
 	tries   int // placements tried by this search
-	work    int // by all, on this board
+	work    int // by all searches on this board
 }
 
-// begin is a search among residents: to look at some costs as much as something tried.
+// begin starts a search among residents. Examining some costs as much as trying something.
 func (b *board) begin(residents []resident) {
 	b.tries = 0
 	b.work += len(residents) / 8
 }
 
-// afford counts something tried; false: this search, or all of them, tried enough.
+// afford counts one try; false: this search, or all of them together, tried enough.
 func (b *board) afford() bool {
 	b.tries++
 	b.work++
@@ -45,7 +45,7 @@ func (b *board) spent() bool {
 	return b.tries > b.cfg.Searches || b.tired()
 }
 
-// tired says that all searches tried enough.
+// tired reports that all searches together tried enough.
 func (b *board) tired() bool { return b.work > b.cfg.StepSearches }
 
 // place is a node.
@@ -53,35 +53,35 @@ type place struct {
 	id    int
 	units []int
 	most  int // CPUs that it has
-	free  int // of them, given to none
-	// room is memory that no VM has or will have; bytes are all that there could be.
+	free  int // those given to no VM
+	// room is memory that no VM has or will have; bytes is the most that there could be.
 	room, bytes float64
 	server      int
 }
 
-// unitOf are CPUs of one node below one last-level cache.
+// unitOf is the CPUs of one node below one last-level cache.
 type unitOf struct {
 	node, cache int
 	cpus        []int // ids, those of one core together
 	free        int
 }
 
-// want is a VM that is to be placed, or is.
+// want is a VM that has a place or needs one.
 type want struct {
 	id        int // the caller's
 	class     Class
 	sensitive bool
 	cpus      int
 	bytes     float64
-	at        []Share // where its memory is now, of 1; Node is an index into board.nodes
+	at        []Share // shares of its memory now, sum 1; Node is an index into board.nodes
 }
 
-// slot is a place for a VM: CPUs of units, memory of nodes. The zero slot is none.
+// slot is a place for a VM: CPUs of units, memory of nodes. The zero slot is no place.
 type slot struct {
 	take  []grant
 	share []Share // of its memory; Node is an index into board.nodes here
 	span  int     // the largest distance between two of its nodes
-	total int     // the sum of all of them
+	total int     // the sum of all distances
 	level machine.Level
 	cost  float64 // of its neighbours
 }
@@ -90,12 +90,12 @@ type grant struct{ unit, cpus int }
 
 func (s slot) none() bool { return len(s.take) == 0 }
 
-// unknownDistance is between nodes where the firmware says nothing: REMOTE_DISTANCE of
+// unknownDistance stands for a distance that the firmware does not give: REMOTE_DISTANCE of
 // include/linux/topology.h.
 const unknownDistance = 20
 
-// newBoard has the nodes that have CPUs or memory, all free. cpus are those that may be
-// given; room what memory of a node VMs may have.
+// newBoard has the nodes that have CPUs or memory, all free. cpus returns the CPUs that may
+// be given, room the memory of a node that VMs may have.
 func newBoard(m machine.Machine, cfg *Config, cpus func(node int) set.CPUSet, room func(node int) float64) *board {
 	b := &board{cfg: cfg, levels: m.Levels()}
 	b.cached = map[int]int{}
@@ -125,8 +125,8 @@ func newBoard(m machine.Machine, cfg *Config, cpus func(node int) set.CPUSet, ro
 	return b
 }
 
-// split is a node's CPUs by last-level cache, in the order of their first CPU; where no
-// cache is known, the node is taken for one.
+// split divides a node's CPUs by last-level cache, in the order of their first CPU. Where
+// no cache is known, the node counts as one.
 func (b *board) split(m machine.Machine, node int, cpus set.CPUSet) (units []unitOf) {
 	at := len(b.nodes)
 	for id := range cpus.All() {
@@ -155,13 +155,13 @@ func (b *board) split(m machine.Machine, node int, cpus set.CPUSet) (units []uni
 	return units
 }
 
-// cacheKey is a CPU's last-level cache; where none is known, its node's.
+// cacheKey is a CPU's last-level cache; where none is known, its node.
 func cacheKey(m machine.Machine, node, cpu int) int {
 	c, _ := m.CPU(cpu)
 	return c.LLC.Or(-1 - node)
 }
 
-// settle is of a VM that is there without a place of ours: it is a neighbour, too.
+// settle adds a VM that runs without a place from this policy: it is a neighbour, too.
 func (b *board) settle(m machine.Machine, c Class, cpus set.CPUSet) {
 	var seen []int
 	for id := range cpus.All() {
@@ -174,7 +174,7 @@ func (b *board) settle(m machine.Machine, c Class, cpus set.CPUSet) {
 	}
 }
 
-// measure is the distances.
+// measure computes the distances.
 func (b *board) measure(m machine.Machine) {
 	b.steps = []int{machine.LocalDistance}
 	b.far = make([][]int, len(b.nodes))
@@ -191,19 +191,19 @@ func (b *board) measure(m machine.Machine) {
 	b.steps = slices.Compact(b.steps)
 }
 
-// neighbours is how bad those in a unit's cache are for a class.
+// neighbours is how bad the VMs in a unit's cache are for a class.
 func (b *board) neighbours(c Class, unit int) float64 {
 	n, with := b.caches[b.units[unit].cache], b.cfg.Compatible
 	return float64(n.Sheep*with.of(c, Sheep)) + float64(n.Rabbit*with.of(c, Rabbit)) + float64(n.Devil*with.of(c, Devil))
 }
 
-// crowd is how many there are.
+// crowd is the number of VMs in a unit's cache.
 func (b *board) crowd(unit int) float64 {
 	n := b.caches[b.units[unit].cache]
 	return n.Sheep + n.Rabbit + n.Devil
 }
 
-// put gives a VM its slot; take gives it back.
+// put gives a VM its slot; take removes it.
 func (b *board) put(v want, s slot)  { b.change(v, s, 1) }
 func (b *board) take(v want, s slot) { b.change(v, s, -1) }
 
@@ -237,7 +237,8 @@ func (b *board) count(c Class, cache int, by float64) {
 	}
 }
 
-// costOf is how bad a VM's neighbours are, each cache once. It is not on the board.
+// costOf is how bad a VM's neighbours in a slot are, each cache once. The VM itself is not
+// on the board.
 func (b *board) costOf(v want, s slot) (sum float64) {
 	for i, g := range s.take {
 		if !b.seen(s.take[:i], b.units[g.unit].cache) {
@@ -247,8 +248,8 @@ func (b *board) costOf(v want, s slot) (sum float64) {
 	return sum
 }
 
-// nearest is the level that a VM of this size could have on an empty machine, and the
-// one that suits it: what is not sensitive may be anywhere in a server.
+// nearest is the nearest level that a VM of this size could have on an empty machine, and
+// the farthest that suits it: an insensitive VM may be anywhere in a server.
 func (b *board) nearest(v want) (nearest, suits machine.Level) {
 	nearest = machine.Beyond
 	for i := range b.nodes {
@@ -268,10 +269,10 @@ func (b *board) nearest(v want) (nearest, suits machine.Level) {
 	return nearest, suits
 }
 
-// fits allows for what adding shares up rounds away.
+// fits allows for rounding errors in sums of shares.
 func fits(bytes, room float64) bool { return bytes <= room+1+float64(room*1e-9) }
 
-// materialise says which CPUs a slot is: of each unit the first that are free.
+// materialise picks the CPUs of a slot: the first free CPUs of each unit.
 func (b *board) materialise(s slot, free set.CPUSet) (nodes set.NodeSet, cpus set.CPUSet, share []Share) {
 	for _, g := range s.take {
 		left := g.cpus
@@ -289,7 +290,7 @@ func (b *board) materialise(s slot, free set.CPUSet) (nodes set.NodeSet, cpus se
 	return nodes, cpus, share
 }
 
-// slotAt is the slot that some CPUs of some nodes are.
+// slotAt is the slot that given CPUs of given nodes form.
 func (b *board) slotAt(v want, cpus set.CPUSet, nodes set.NodeSet, share []Share) slot {
 	var s slot
 	var at []int
@@ -319,7 +320,7 @@ func (b *board) slotAt(v want, cpus set.CPUSet, nodes set.NodeSet, share []Share
 	return s
 }
 
-// span is how far a slot's nodes are from each other.
+// span computes how far a slot's nodes are from each other.
 func (b *board) span(s *slot, nodes []int) {
 	s.span, s.total, s.level = machine.LocalDistance, 0, machine.SameNode
 	for i, x := range nodes {
@@ -334,7 +335,7 @@ func (b *board) span(s *slot, nodes []int) {
 	}
 }
 
-// roomOf is what VMs may have of a node's memory.
+// roomOf is the part of a node's memory that VMs may have.
 func roomOf(memory unit.Opt[unit.Bytes], others float64, reserve unit.Ratio) float64 {
 	return max(0, float64(float64(memory.Or(0))*(1-float64(reserve)))-others)
 }

@@ -4,8 +4,9 @@ package vmmap
 
 import "fmt"
 
-// References are windows of five loads on a machine, each on one CPU, alone in its cache
-// and with its memory near unless it says otherwise: what Infer's constants are there.
+// References are windows of five loads on a machine, from which Infer's constants for it
+// are computed. Each load runs on one CPU, alone in its cache and with its memory near,
+// unless its line says otherwise.
 type References struct {
 	Rabbit  Sample // chases over half of the cache (Slowdowns)
 	Devil   Sample // streams over four times the cache (Slowdowns)
@@ -14,9 +15,9 @@ type References struct {
 	Crowded Sample // the same as Memory, beside the reference devil
 }
 
-// Calibrated are the machine's own constants of latency and rate, in place of those that
-// were fitted to simulated ones; the scales stay. Waiting for a request is what is
-// compared, less that for those that hit. An error names the reference that does not tell.
+// Calibrated returns Infer with the machine's own constants of latency and rate, in place
+// of those fitted to simulated machines; the scales stay. It compares the wait per request,
+// less the wait for hits. An error names the reference that is not usable.
 func (f Infer) Calibrated(r References) (Infer, error) {
 	hit, err := waitOf("rabbit", r.Rabbit)
 	if err != nil {
@@ -25,7 +26,7 @@ func (f Infer) Calibrated(r References) (Infer, error) {
 	if err := r.mixedUp(); err != nil {
 		return f, err
 	}
-	var reads [3]float64 // of a read from memory, in hits
+	var reads [3]float64 // the cost of a read from memory, in hits
 	for i, of := range []struct {
 		name string
 		s    Sample
@@ -55,11 +56,11 @@ func (f Infer) Calibrated(r References) (Infer, error) {
 	f.DRAM = reads[0]
 	f.Remote = 1 + (reads[1]/reads[0]-1)/r.Far.Far.Or(1)
 	f.DevilRate, f.RabbitRate = lines, r.Rabbit.Requests.Or(0)
-	f.Crowd = max(least, reads[2]/reads[0]-1) // none, where it is no slower
+	f.Crowd = max(least, reads[2]/reads[0]-1) // 0 where it is not slower
 	return f, f.validate()
 }
 
-// mixedUp says which reference does what another one is to do.
+// mixedUp names a reference that behaves as another one should.
 func (r References) mixedUp() error {
 	misses := func(s Sample) float64 { return s.Loads.Or(0) / max(least, s.Requests.Or(0)) }
 	switch {
@@ -79,7 +80,7 @@ func (r References) mixedUp() error {
 	return nil
 }
 
-// waitOf is cycles a request.
+// waitOf is cycles per request.
 func waitOf(name string, s Sample) (float64, error) {
 	w, ok := s.Waits.Get()
 	a, ok2 := s.Requests.Get()

@@ -14,7 +14,7 @@ func TestCalibrated(t *testing.T) {
 	of := func(requests, penalty, loads float64) Sample {
 		return Sample{Requests: unit.Some(requests), Waits: unit.Some(requests * penalty), Loads: unit.Some(loads)}
 	}
-	chase := func(hits, memory float64) Sample { // a hit is 40
+	chase := func(hits, memory float64) Sample { // a hit costs 40 cycles
 		return of(0.004, hits*40+(1-hits)*memory, 0.004*(1-hits))
 	}
 	far := chase(0.125, 400)

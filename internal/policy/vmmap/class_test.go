@@ -19,7 +19,7 @@ func TestClassOf(t *testing.T) {
 		{Slowdowns{some(0), some(0), some(0)}, Sheep, no},
 		{Slowdowns{some(0.09), some(0.09), some(0.1)}, Sheep, yes},
 		{Slowdowns{some(0.1), some(0), some(0)}, Rabbit, no},
-		{Slowdowns{some(0.4), some(0.3), some(0.5)}, Rabbit, yes}, // both: whichever is more
+		{Slowdowns{some(0.4), some(0.3), some(0.5)}, Rabbit, yes}, // both: the larger one decides
 		{Slowdowns{some(0.3), some(0.3), none}, Rabbit, unknown},
 		{Slowdowns{some(0.3), some(0.4), some(0.2)}, Devil, yes},
 		{Slowdowns{some(-0.01), some(0.1), some(-0.01)}, Devil, no}, // a little faster: noise

@@ -11,51 +11,52 @@ import (
 	"homenode/internal/unit"
 )
 
-// Config holds the matrices, thresholds and the metric. What is not the paper's is our
-// choice; decision 0020 has the reasons.
+// Config holds the matrices, the thresholds and the metric. What does not come from the
+// paper is our choice; decision 0020 has the reasons.
 type Config struct {
 	Metric Metric `yaml:"metric" json:"metric"`
-	// Compatible says how bad it is that two classes share a last-level cache; 0: they
+	// Compatible says how bad it is for two classes to share a last-level cache; 0: they
 	// may. Symmetric.
 	Compatible Compatible `yaml:"compatible" json:"compatible"`
 	Benefit    Benefit    `yaml:"benefit" json:"benefit"`
-	// Unknown is what a workload is taken for while its counters do not tell; the default,
-	// a sensitive rabbit, is the careful choice: it gets a cache and a node to itself.
+	// Unknown is the class of a workload whose counters do not show one. The default, a
+	// sensitive rabbit, is the careful choice: it gets a cache and a node to itself.
 	Unknown          Class `yaml:"unknown" json:"unknown"`
 	UnknownSensitive bool  `yaml:"unknown_sensitive" json:"unknown_sensitive"`
 	Infer            Infer `yaml:"infer" json:"infer"`
 
-	// ReservedCPUs are never given; the same as actuate's.
+	// ReservedCPUs are never given to a VM; the same as actuate's.
 	ReservedCPUs set.CPUSet `yaml:"reserved_cpus" json:"reserved_cpus"`
 
-	Reserve  unit.Ratio `yaml:"reserve" json:"reserve"`     // of a node's memory, left free; more: fewer fit
+	Reserve  unit.Ratio `yaml:"reserve" json:"reserve"`     // share of a node's memory that stays free; more: fewer VMs fit
 	MaxMoves int        `yaml:"max_moves" json:"max_moves"` // VMs that a new configuration may move; more: longer searches
-	// Searches bounds how many placements one search tries, StepSearches how many all of a
-	// Step's do: they end with the best so far, and of slots only the obvious ones are seen.
+	// Searches bounds the placements that one search tries, StepSearches those of all
+	// searches of a Step. Beyond a bound, a search ends with the best so far and examines
+	// only the obvious slots.
 	Searches     int `yaml:"searches" json:"searches"`
 	StepSearches int `yaml:"step_searches" json:"step_searches"`
 
-	Threshold  float64 `yaml:"threshold" json:"threshold"`     // of (expected - measured) / expected, from where on a VM is affected
-	Affected   int     `yaml:"affected" json:"affected"`       // windows in a row that it must be for something to happen
-	Sustained  int     `yaml:"sustained" json:"sustained"`     // windows in which the best must hold to be expected
-	GiveUp     int     `yaml:"give_up" json:"give_up"`         // windows affected without a better place, after which less is expected
-	LocalShare float64 `yaml:"local_share" json:"local_share"` // of its memory that must have followed before it is judged
+	Threshold  float64 `yaml:"threshold" json:"threshold"`     // (expected - measured) / expected from which on a VM is affected
+	Affected   int     `yaml:"affected" json:"affected"`       // windows in a row that a VM must be affected before it is moved
+	Sustained  int     `yaml:"sustained" json:"sustained"`     // windows in which a pace must hold to be expected
+	GiveUp     int     `yaml:"give_up" json:"give_up"`         // affected windows without a better place, after which less is expected
+	LocalShare float64 `yaml:"local_share" json:"local_share"` // share of its memory that must have followed before it is judged
 
-	// Remapping pays when what it wins exceeds PayRatio × what moving costs, both over the
+	// A new mapping pays when its gain exceeds PayRatio × the cost of moving, both over the
 	// horizon.
 	PayRatio     float64       `yaml:"pay_ratio" json:"pay_ratio"`
 	Horizon      time.Duration `yaml:"horizon" json:"horizon"`
-	SecondsPerGB float64       `yaml:"seconds_per_gb" json:"seconds_per_gb"` // of a CPU, to move memory, at least (MAO: 0.65)
-	// CoolDown is for how long a VM that was moved stays, twice as long with each move
-	// within the horizon before it, up to Doublings. A refused one is left alone as long.
+	SecondsPerGB float64       `yaml:"seconds_per_gb" json:"seconds_per_gb"` // CPU seconds to move a GB of memory, at least (MAO: 0.65)
+	// CoolDown is how long a VM that was moved stays. It doubles with each move within a
+	// horizon of the one before, up to Doublings. A refused VM is left alone as long.
 	CoolDown  time.Duration `yaml:"cool_down" json:"cool_down"`
 	Doublings int           `yaml:"doublings" json:"doublings"`
 }
 
-// Metric is what a VM's performance is judged by (Lakew: SM-IPC, SM-MPI).
+// Metric is the figure by which a VM's performance is judged (Lakew: SM-IPC, SM-MPI).
 type Metric string
 
-// The metrics. Of MPI less is better.
+// The metrics. Of MPI, less is better.
 const (
 	IPC Metric = "ipc"
 	MPI Metric = "mpi"
@@ -95,14 +96,14 @@ func (c Compatible) of(a, b Class) float64 {
 	return c.Rabbit.of(b)
 }
 
-// Levels is a figure for each level at which a VM's trouble may end (Lakew's columns).
+// Levels is a figure for each level at which a VM's slowdown may end (Lakew's columns).
 type Levels struct {
 	Socket float64 `yaml:"socket" json:"socket"` // bad neighbours in its cache
 	Node   float64 `yaml:"node" json:"node"`     // memory on other nodes of its server
 	Server float64 `yaml:"server" json:"server"` // memory on other servers
 }
 
-// Benefit is what ending it is worth, of 10.
+// Benefit is the value of ending it, of 10.
 type Benefit struct {
 	Sheep  Levels `yaml:"sheep" json:"sheep"`
 	Rabbit Levels `yaml:"rabbit" json:"rabbit"`
@@ -123,9 +124,10 @@ func (b Benefit) of(c Class) Levels {
 func DefaultConfig() Config {
 	return Config{
 		Metric: IPC,
-		// From the definitions (the paper's matrix is lost to us): a sheep neither hurts nor
-		// is hurt. Rabbits take from each other what each is fast by, and a devil takes it from
-		// them without end. Devils have no use for the cache, but one memory below it.
+		// From the definitions (we do not have the paper's matrix): a sheep neither slows
+		// others nor is slowed. Rabbits take from each other the cache that makes them
+		// fast, and a devil takes all of it from them. Devils have no use for the cache,
+		// but share one memory below it.
 		Compatible: Compatible{Rabbit: ByClass{Rabbit: 1, Devil: 2}, Devil: ByClass{Rabbit: 2, Devil: 1}},
 		// Lakew et al., the benefit matrix.
 		Benefit: Benefit{Sheep: Levels{1, 5, 8}, Rabbit: Levels{4, 7, 9}, Devil: Levels{1, 6, 9}},
@@ -137,7 +139,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says which setting cannot be, and what it must be, in one sentence.
+// Validate names the setting that is out of range, and its range, in one sentence.
 func (c Config) Validate() error {
 	switch {
 	case c.Metric != IPC && c.Metric != MPI:

@@ -8,37 +8,38 @@ import (
 	"slices"
 )
 
-// Point is what was seen of a program's response to cache: the share of its requests that
-// hit while it held so much of one. Means over windows, the last ones weighing most, of
-// occupancies within a factor of two.
+// Point is one observation of a program's response to cache: the share of its requests that
+// hit while it held this much. It is a mean over windows with occupancies within a factor
+// of two; the last windows weigh most.
 type Point struct {
-	Held    float64 `json:"held"` // of a cache's size
-	Hits    float64 `json:"hits"` // of requests
+	Held    float64 `json:"held"` // share of a cache's size
+	Hits    float64 `json:"hits"` // share of requests
 	Windows int     `json:"windows"`
 }
 
-// Curve are points, ascending by what was held, at most one for each halving of it, with
-// no fewer hits where more is held.
+// Curve is a list of points, ascending by occupancy, at most one for each halving of it.
+// More occupancy never has fewer hits.
 type Curve []Point
 
-// octaves are how many halvings of a cache are told apart.
+// octaves is the number of halvings of a cache that are distinguished.
 const octaves = 6
 
-// octave is which halving a share of a cache is in; 0: more than half.
+// octave is the halving that a share of a cache is in; 0: more than half.
 func octave(held float64) int {
 	_, exp := math.Frexp(held)
 	return min(octaves-1, max(0, -exp))
 }
 
-// certainShare is by how much of a cache's size bounds may differ for what is held to
-// count as known.
+// certainShare is the largest difference of bounds, as a share of a cache's size, at which
+// the occupancy counts as known.
 const certainShare = 0.1
 
-// withWindow is the curve with one more window, a new slice:
+// withWindow returns the curve with one more window, as a new slice:
 //
-//  1. The point of its halving takes it in.
-//  2. More of a cache never hits less. A point that says otherwise of this one, by more
-//     than chance, is of how the program was, and forgotten; by less, it takes this one's.
+//  1. The window is added to the point of its halving.
+//  2. More cache never hits less. A point that contradicts this one by more than chance
+//     describes an earlier behaviour, and is dropped. One that contradicts it by less takes
+//     this one's hits.
 func (c Curve) withWindow(now Sample, weight float64) Curve {
 	held, ok := now.share()
 	a, ok2 := now.Requests.Get()
@@ -59,7 +60,7 @@ func (c Curve) withWindow(now Sample, weight float64) Curve {
 		q.Windows++
 	}
 	is := c[at]                    // 2
-	off := func(q Point) float64 { // hits that it has too many below, too few above
+	off := func(q Point) float64 { // hits: too many in a point below, too few in one above
 		if q.Held < is.Held {
 			return q.Hits - is.Hits
 		}
@@ -74,20 +75,21 @@ func (c Curve) withWindow(now Sample, weight float64) Curve {
 	return c
 }
 
-// chance is by how much hits of two points may differ the wrong way round, and both count.
+// chance is how far the hits of two points may contradict each other while both count.
 const chance = 0.05
 
-// tells says that the response was seen: with twice as much of the cache as at the least,
-// and in some windows each.
+// tells reports that the response is known: from a least occupancy and twice as much, with
+// some windows each.
 func (c Curve) tells() bool {
 	c = slices.DeleteFunc(slices.Clone(c), func(p Point) bool { return p.Windows < seenOften })
 	return len(c) > 1 && c[len(c)-1].Held >= 2*c[0].Held
 }
 
-// seenOften is in how many windows a point must have been seen to say that the response was.
+// seenOften is the number of windows that a point needs before it counts for that.
 const seenOften = 2
 
-// share of a cache that a window's workload holds, where that is known well enough.
+// share is the share of a cache that a window's workload holds, where that is known well
+// enough.
 func (s Sample) share() (float64, bool) {
 	size, ok := s.Cache.Get()
 	if !ok || size <= 0 {
@@ -101,10 +103,10 @@ func (s Sample) share() (float64, bool) {
 	return (low + high) / 2 / size, ok && ok2 && high-low <= float64(certainShare*size)
 }
 
-// at is the share of requests that hit while it holds so much: between two points on the
-// line between them, above all on that of the last two, as far as there are hits to have;
-// below all in proportion to what is held. A program that keeps what it asks for most has
-// more hits than that between and below points, and no more above.
+// at is the share of requests that hit at an occupancy. Between two points it is on the
+// line between them. Above all points it is on the line of the last two, until all hit.
+// Below all points it is in proportion to the occupancy. A program that keeps what it uses
+// most has more hits than that between and below points, and no more above.
 func (c Curve) at(held float64) float64 {
 	i := slices.IndexFunc(c, func(p Point) bool { return p.Held >= held })
 	switch {
@@ -118,7 +120,7 @@ func (c Curve) at(held float64) float64 {
 	return min(1, c[top].Hits+float64(c.slope(top)*(held-c[top].Held)))
 }
 
-// slope is hits for a whole cache, of the line that ends at point i.
+// slope is the hits for a whole cache, on the line that ends at point i.
 func (c Curve) slope(i int) float64 {
 	if i == 0 {
 		return c[0].Hits / max(c[0].Held, least)
@@ -126,7 +128,7 @@ func (c Curve) slope(i int) float64 {
 	return (c[i].Hits - c[i-1].Hits) / max(c[i].Held-c[i-1].Held, least)
 }
 
-// whole is the share of a cache, 1 and more too, from where on all hits.
+// whole is the share of a cache, which may exceed 1, from which on all requests hit.
 func (c Curve) whole() float64 {
 	top := c[len(c)-1]
 	if slope := c.slope(len(c) - 1); slope > 0 {

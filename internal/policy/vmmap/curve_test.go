@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// seenAt is a window of a program that holds so much, of which so much hits.
+// seenAt is a window of a program with this occupancy and this share of hits.
 func seenAt(held, hits float64) Sample {
 	const cache = 1 << 20
 	return Sample{Requests: unit.Some(0.01), Loads: unit.Some(0.01 * (1 - hits)), Waits: unit.Some(0.3), Held: unit.Some(held * cache), Cache: unit.Some(float64(cache))}
@@ -59,8 +59,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// What a program was like is forgotten once it is another: the windows that say so need not
-// differ in requests an instruction, if only its working set grew.
+// A program's old behaviour is forgotten once it changes. Requests per instruction need not
+// change with it, if only the working set grew.
 func TestCurveForgets(t *testing.T) {
 	var c Curve
 	for range 5 {
@@ -72,7 +72,7 @@ func TestCurveForgets(t *testing.T) {
 	if len(c) != 1 || math.Abs(c.at(0.95)-0.24) > 1e-6 || c.tells() {
 		t.Errorf("%+v", c)
 	}
-	for range 3 { // and a little the wrong way round is chance
+	for range 3 { // a small contradiction is chance
 		c = c.withWindow(seenAt(0.4, 0.26), 0.3)
 	}
 	if len(c) != 2 || c[0].Hits > c[1].Hits || !c.tells() {
@@ -90,9 +90,9 @@ func TestCurveForgets(t *testing.T) {
 	}
 }
 
-// A program that keeps a small part it asks for most, and streams the rest through, is
-// seen with all of a cache and with a tenth: then it is known that little of what it
-// brings in is of use, and that half of the cache would do.
+// A program keeps a small part that it uses most, and streams the rest through. It is seen
+// with all of a cache and with a tenth of it. Then it is known that little of what it
+// brings in is useful, and that half of the cache would be enough.
 func TestCurveTellsStreamsFromUse(t *testing.T) {
 	f := defaultInfer()
 	alone, squeezed := seenAt(1, 0.95), seenAt(0.1, 0.9)

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vmmap is Lakew et al.'s mapping of VMs on multi-level NUMA (arXiv
-// 2501.01356) as a pure function: what a workload is (sheep, rabbit or devil, sensitive
-// to remote memory or not) is inferred from windows; what arrives gets a slot that suits
-// it; what runs worse than expected is moved, with as few moves as possible.
+// Package vmmap is Lakew et al.'s mapping of VMs on multi-level NUMA (arXiv 2501.01356) as
+// a pure function. It infers from windows what a workload is: sheep, rabbit or devil,
+// sensitive to remote memory or not. An arriving VM gets a slot that suits it. A VM that
+// runs worse than expected is moved, with as few moves as possible.
 //
 //	window ─▶ classes ─▶ stage 1: a slot, or a minimal reshuffle ──▶ Bind(nodes, CPUs)
 //	                └──▶ stage 2: affected ─▶ fewest moves ─▶ pays? ─┘
 //
 // One Step:
 //
-//  1. Outcomes: what was refused, or drifted, has no place, and is left alone for a
-//     while, longer each time.
+//  1. Outcomes: a VM whose action was refused, or whose setting drifted, has no place and
+//     is left alone for a while, longer each time.
 //  2. Classes (infer.go, state.go). Counters say how long a program waits for hits in the
-//     cache and for memory, what share hits, and with how much of the cache. From that
-//     follows what it would lose beside a reference devil, do to a reference rabbit, and
-//     lose with remote memory: the Slowdowns that define the classes (ClassOf; the animals
-//     are Xie and Loh's, CMP-MSI 2008). What its counters do not tell is unknown, and is
-//     taken for a sensitive rabbit. Requests an instruction tell when it behaves
-//     differently: then all is learnt anew, what is expected of it, too.
-//  3. The board: CPUs and memory that are free, and which are neighbours. A CPU is one VM's;
-//     those of pinned workloads are theirs.
-//  4. Stage 1, arrivals, the largest first: the suitable free slot that is nearest in
-//     itself (slot.go); else one that the fewest VMs moved make, of these with the least
-//     memory (reshuffle.go); else the least bad. Suitable: all neighbours in its caches
-//     are compatible, and its nodes no farther apart than its size needs, or, if it is not
-//     sensitive, than a server.
-//  5. Stage 2, running: affected is what was worse than expected, (expected - measured) /
-//     expected ≥ threshold, for some windows (of misses the sign flips). Expected is the
-//     best that held for some windows, its own or of a replica that behaves alike. Where
-//     threads spin, instructions say nothing, and it is not judged by them (spin.go). Bad
-//     neighbours leave, or it does: whichever takes fewer moves, then less memory. Only
-//     where the benefit matrix promises more than moving costs, one configuration at a
-//     time; what was moved stays for a while, longer each time.
+//     cache and for memory, what share hits, and with how much of the cache. From these
+//     follow its slowdown beside a reference devil, the slowdown that it causes to a
+//     reference rabbit, and its slowdown with remote memory: the Slowdowns that define the
+//     classes (ClassOf; the animals are Xie and Loh's, CMP-MSI 2008). A workload whose
+//     counters do not show a class is treated as a sensitive rabbit. Requests per instruction
+//     show a change of behaviour: then all is learnt anew, including what is expected of it.
+//  3. The board: free CPUs and memory, and which VMs are neighbours. A CPU belongs to one
+//     VM; pinned workloads keep theirs.
+//  4. Stage 1, arrivals, the largest first. A VM gets the suitable free slot with the
+//     nearest nodes (slot.go); else a slot that the fewest moves of VMs free, among these
+//     with the least memory (reshuffle.go); else the least bad slot. A slot is suitable if
+//     all neighbours in its caches are compatible, and its nodes are no farther apart than
+//     the VM's size needs; for an insensitive VM, no farther than a server.
+//  5. Stage 2, running VMs. A VM is affected if it was worse than expected, (expected -
+//     measured) / expected ≥ threshold, for some windows (for misses the sign flips).
+//     Expected is the best that held for some windows, its own or a replica's that behaves
+//     alike. Where threads spin, instructions say nothing, and the VM is not judged by them
+//     (spin.go). Either its bad neighbours leave, or it does: whichever takes fewer moves,
+//     then less memory. This happens only where the benefit matrix promises more than moving
+//     costs, one configuration at a time. A moved VM stays for a while, longer each time.
 //
-// A move within nodes is a Bind to other CPUs. To other nodes it is an Unbind, and a Bind
-// once what it had is given back; its memory follows (actuate).
+// A move within nodes is a Bind to other CPUs. A move to other nodes is an Unbind, then a
+// Bind once the old binding is given back. Its memory follows (actuate).
 //
-// Where the paper is silent, decision 0020 says what we chose. What distances mean
-// (node, server, beyond) comes from the machine (machine.Levels). Nothing depends on the
-// numbers of nodes but the very last tie.
+// Where the paper is silent, decision 0020 says what we chose. The meaning of distances
+// (node, server, beyond) comes from the machine (machine.Levels). Only the very last tie
+// depends on the numbers of nodes.
 //
 // It is NOT for: acting, or moving memory, which follows the CPUs (actuate).
 package vmmap

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// groups yields groups of so many of these residents, the least memory first, one by
-// one: of 128 residents there are 341,376 of three, and few are ever looked at. A group is
-// indices, ascending, and the consumer's until the next.
+// groups yields groups of size residents, one by one, the least memory first: 128 residents
+// have 341,376 groups of three, and few are ever examined. A group is ascending indices;
+// the consumer may use it until the next one.
 func groups(residents []resident, of []int, size int) iter.Seq[[]int] {
 	order := slices.Clone(of)
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(residents[x].bytes, residents[y].bytes) })
@@ -39,13 +39,13 @@ func groups(residents []resident, of []int, size int) iter.Seq[[]int] {
 	}
 }
 
-// candidate is a group by its places in the order of memory, ascending.
+// candidate is a group, as ascending positions in the order of memory.
 type candidate struct {
 	at    []int
 	bytes float64
 }
 
-// queue of candidates: the least memory first, then in order.
+// queue orders candidates: the least memory first, then by position.
 type queue []candidate
 
 func (q queue) Len() int { return len(q) }
@@ -64,8 +64,9 @@ func (q *queue) Pop() any {
 	return x
 }
 
-// follow adds the groups that come after one: with one member more memory. Each has one
-// that it comes after, that with its first member that can be less: so none comes twice.
+// follow adds the successors of a group: groups in which one member has the next larger
+// memory. Each group is the successor of exactly one other, the one whose first reducible
+// member is smaller, so no group comes twice.
 func (q *queue) follow(g candidate, residents []resident, order []int) {
 	for i, at := range g.at {
 		end := len(order)

@@ -9,24 +9,26 @@ import (
 	"homenode/internal/window"
 )
 
-// Bounds are the least and the most that a workload may hold of one cache, as shares of
-// its size. Where that is not counted (resctrl's llc_occupancy), what all bring in
-// bounds it: what is brought in pushes out lines of any, in proportion to what each
-// holds there. So each fill adds to the one that brings it, and takes from all.
+// Bounds are the least and the most that a workload may hold of one cache, as shares of its
+// size. Where occupancy is not counted (resctrl's llc_occupancy), the lines that all
+// workloads bring in bound it. A line that is brought in evicts a line of any workload, in
+// proportion to what each holds there. So each fill adds to the workload that brings it in,
+// and takes from all.
 //
-// 0 and 1 at first, they are as close together after a while as e^-(what was brought in /
-// the cache's size). What is brought in by workloads in no window is not seen, and what is
-// counts for the caches where threads are at the window's end: the least is too much by
-// the one, and both may be off by the other.
+// The bounds begin at 0 and 1. After a while they are as close as e^-(lines brought in /
+// the cache's size). Two errors remain: lines brought in by workloads in no window are not
+// counted, so the least is too high; and lines count for the caches where threads are at
+// the window's end, so both may be off.
 type Bounds struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// anything is what is known at first.
+// anything are the bounds before any window.
 var anything = Bounds{0, 1}
 
-// after so much was brought in, by itself and by others, as shares of the cache's size.
+// after returns the bounds after this much was brought in, by itself and by others, as
+// shares of the cache's size.
 func (b Bounds) after(own, others float64) Bounds {
 	all := own + others
 	if !(all > 0) {
@@ -37,8 +39,8 @@ func (b Bounds) after(own, others float64) Bounds {
 	return Bounds{one(b.Low), one(b.High)}
 }
 
-// decay is e^-x for x ≥ 0, to six digits below 10, by what every CPU rounds alike:
-// (1 + x/2^20)^-2^20.
+// decay is e^-x for x ≥ 0, to six digits below 10, with operations that every CPU rounds
+// alike: (1 + x/2^20)^-2^20.
 func decay(x float64) float64 {
 	v := 1 / (1 + float64(x/(1<<20)))
 	for range 20 {
@@ -50,22 +52,22 @@ func decay(x float64) float64 {
 // lineBytes is what a read from memory brings in.
 const lineBytes = 64
 
-// fills is what each workload brought into each last-level cache in a window, and all
-// together, as shares of its size.
+// fills is what each workload, and all together, brought into each last-level cache in a
+// window, as shares of its size.
 type fills struct {
-	of  [][]float64 // by workload, by cache; nil: not known
-	all []float64   // by cache; NaN: that of one is not known
+	of  [][]float64 // by workload, by cache; nil: unknown
+	all []float64   // by cache; NaN: one workload's is unknown
 }
 
-// linesOf are the lines that it brought in: reads for writing are among the misses, and
-// not among the loads.
+// linesOf is the lines that it brought in. Reads for writing are among the misses, and not
+// among the loads.
 func linesOf(w *window.Workload) (lines float64, ok bool) {
 	loads, ok := w.Loads()
 	misses, ok2 := w.LLCMisses.Get()
 	return max(loads, float64(misses)), ok || ok2
 }
 
-// fillsOf takes what a workload brings in as spread over caches like its time.
+// fillsOf assumes that a workload's fills spread over caches like its time.
 func (r *round) fillsOf(sites []Site) fills {
 	f := fills{of: make([][]float64, len(sites)), all: make([]float64, len(r.m.LLCs))}
 	for i, at := range sites {
@@ -89,8 +91,8 @@ func (r *round) fillsOf(sites []Site) fills {
 	return f
 }
 
-// bound is what i may hold of each cache now. In one that it has just come to, or shares
-// with a workload that is not counted, it may hold anything.
+// bound updates what workload i may hold of each cache. In a cache that it has just come
+// to, or shares with an uncounted workload, it may hold anything.
 func (l *Look) bound(at Site, i int, f fills) {
 	was := l.Bounds
 	if l.Bounds = nil; len(at.Shares) > 0 {
@@ -108,7 +110,8 @@ func (l *Look) bound(at Site, i int, f fills) {
 	}
 }
 
-// here are the bounds of what it holds of a cache where it runs, by its time there.
+// here returns the bounds of what it holds of a cache where it runs, weighted by its time
+// there.
 func (l *Look) here(at Site) Bounds {
 	if len(at.Shares) == 0 {
 		return anything
@@ -121,7 +124,7 @@ func (l *Look) here(at Site) Bounds {
 	return b
 }
 
-// bounded is a sample with what it may hold, where that was not counted.
+// bounded is a sample with bounds of its occupancy, where that was not counted.
 func (s Sample) bounded(b Bounds) Sample {
 	if size, ok := s.Cache.Get(); ok && !s.Held.Known() {
 		s.Low, s.High = unit.Some(b.Low*size), unit.Some(b.High*size)
@@ -129,9 +132,9 @@ func (s Sample) bounded(b Bounds) Sample {
 	return s
 }
 
-// judged are its slowdowns, what follows, and how sure the class is. Where only bounds of
-// what it holds are known, class and sensitivity are said only if they are the same all the
-// way between them; the slowdowns are of the middle.
+// judged returns its slowdowns, the class that follows, and how sure the class is. Where
+// only bounds of its occupancy are known, class and sensitivity are given only if they are
+// the same all the way between the bounds; the slowdowns are those of the middle.
 func (f Infer) judged(s Sample) Verdict {
 	v := f.judge(s)
 	low, ok := s.Low.Get()

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// A cache of lines that are pushed out at random is the law's twin: what a workload holds
-// is within its bounds, but for chance.
+// A cache that evicts lines at random is the brute-force twin of the formula: a workload's
+// occupancy is within its bounds, except by chance.
 func TestBoundsHoldACache(t *testing.T) {
 	const lines = 20000
 	for seed := range uint64(20) {
@@ -22,7 +22,7 @@ func TestBoundsHoldACache(t *testing.T) {
 		for i := range bounds {
 			bounds[i] = anything
 		}
-		begin := r.IntN(n) // all of it is somebody's at first
+		begin := r.IntN(n) // all lines belong to some workload at first
 		for i := range cache {
 			cache[i] = begin
 		}
@@ -61,7 +61,7 @@ func TestBoundsHoldACache(t *testing.T) {
 	}
 }
 
-// What a class rests on: the same between the bounds, and where nobody can tell, none.
+// A class is given only if it is the same between the bounds.
 func TestClassByBounds(t *testing.T) {
 	f := defaultInfer()
 	for what, want := range map[string]Class{"sheep": Sheep, "rabbit": Rabbit, "hurt": Rabbit, "devil": Devil} {
@@ -86,14 +86,14 @@ func TestClassByBounds(t *testing.T) {
 	}
 }
 
-// with is the sample with nothing but bounds of what it holds.
+// with is the sample with only bounds of its occupancy.
 func (s Sample) with(b Bounds) Sample {
 	s.Held = unit.None[float64]()
 	return s.bounded(b)
 }
 
-// Who goes elsewhere, or shares with who is not counted, may hold anything; of several
-// caches each is by itself.
+// A workload that moves to another cache, or shares one with an uncounted workload, may
+// hold anything. Of several caches, each is treated alone.
 func TestBoundsAreGivenUp(t *testing.T) {
 	at := func(shares ...float64) Site { return Site{Shares: shares} }
 	known := fills{of: [][]float64{{5, 0}, {1, 1}}, all: []float64{6, 1}}
@@ -107,7 +107,7 @@ func TestBoundsAreGivenUp(t *testing.T) {
 	}
 	see(at(1, 0), known)
 	if b := see(at(1, 0), fills{of: [][]float64{{5, 0}, nil}, all: []float64{math.NaN(), 0}}); b != anything {
-		t.Errorf("beside who is not counted: %+v", b)
+		t.Errorf("beside an uncounted workload: %+v", b)
 	}
 	see(at(1, 0), known)
 	if b := see(Site{}, known); b != anything {
@@ -115,7 +115,7 @@ func TestBoundsAreGivenUp(t *testing.T) {
 	}
 	b := see(at(0.5, 0.5), fills{of: [][]float64{{0.1, 0.1}}, all: []float64{10.1, 0.1}})
 	if want := (Bounds{(0.0099 + 0.0952) / 2, (0.0099 + 1) / 2}); math.Abs(b.Low-want.Low) > 0.001 || math.Abs(b.High-want.High) > 0.001 {
-		t.Errorf("in two caches, one of which somebody fills: %+v, want %+v", b, want)
+		t.Errorf("in two caches, one of which another workload fills: %+v, want %+v", b, want)
 	}
 }
 
@@ -126,6 +126,6 @@ func TestDecay(t *testing.T) {
 		}
 	}
 	if decay(1e9) > 1e-9 {
-		t.Error("of much, something stays")
+		t.Error("after many lines, something stays")
 	}
 }

@@ -11,28 +11,29 @@ import (
 	"homenode/internal/window"
 )
 
-// Infer is how classes are read from counters. Times are in the latency of a hit in the
-// last-level cache, on the own node. Defaults were fitted in the simulator (decision 0020).
+// Infer has the constants by which classes are inferred from counters. Times are in units
+// of a hit in the last-level cache, on the own node. Defaults were fitted in the simulator
+// (decision 0020).
 type Infer struct {
-	DRAM   float64 `yaml:"dram" json:"dram"`     // a read from memory next to it
+	DRAM   float64 `yaml:"dram" json:"dram"`     // a read from local memory
 	Remote float64 `yaml:"remote" json:"remote"` // the same at a SLIT distance of 20, × DRAM
-	// The references of Slowdowns: lines a cycle that a CPU of the devil brings in, and
-	// accesses a cycle of a CPU of the rabbit while all are hits.
+	// The references of Slowdowns: lines per cycle that a CPU of the devil brings in, and
+	// accesses per cycle of a CPU of the rabbit while all are hits.
 	DevilRate  float64 `yaml:"devil_rate" json:"devil_rate"`
 	RabbitRate float64 `yaml:"rabbit_rate" json:"rabbit_rate"`
-	// Crowd is by how much reads from memory take longer beside the reference devil; beside
-	// others in proportion to what they read.
+	// Crowd is how much longer reads from memory take beside the reference devil. Beside
+	// other workloads it is in proportion to what they read.
 	Crowd float64 `yaml:"crowd" json:"crowd"`
-	// Scales correct what the estimates leave out; fitted, see decision 0020. What
-	// HurtScale corrects is that not all lines are asked for alike: where the response to
-	// cache was seen (Curve) that is known, and it is 1.
+	// Scales correct what the estimates leave out; fitted, see decision 0020. HurtScale
+	// corrects that some lines are used more than others. Where the response to cache is
+	// known (Curve), it is 1.
 	HurtScale   float64 `yaml:"hurt_scale" json:"hurt_scale"`
 	HarmScale   float64 `yaml:"harm_scale" json:"harm_scale"`
 	RemoteScale float64 `yaml:"remote_scale" json:"remote_scale"`
 
-	Weight  float64 `yaml:"weight" json:"weight"`   // of a new window in the mean; less: slower, steadier
-	Windows int     `yaml:"windows" json:"windows"` // until a class is said, and in a row until another is
-	// A behaviour has changed when requests an instruction differ from the mean by more
+	Weight  float64 `yaml:"weight" json:"weight"`   // weight of a new window in the mean; less: slower, steadier
+	Windows int     `yaml:"windows" json:"windows"` // windows until a class is given, and in a row until another is
+	// A behaviour has changed when requests per instruction differ from the mean by more
 	// than Change, for Changed windows in a row.
 	Change  float64 `yaml:"change" json:"change"`
 	Changed int     `yaml:"changed" json:"changed"`
@@ -46,7 +47,7 @@ func defaultInfer() Infer {
 	}
 }
 
-// mostConstant is more than any machine has.
+// mostConstant is larger than on any machine.
 const mostConstant = 1e6
 
 func (f Infer) validate() error {
@@ -67,34 +68,35 @@ func (f Infer) validate() error {
 	return nil
 }
 
-// Sample is what one window says of a workload, or the mean of several. Per cycle of a
-// CPU unless it says otherwise.
+// Sample is what one window says about a workload, or the mean of several. Figures are per
+// cycle of a CPU unless the line says otherwise.
 type Sample struct {
 	Requests unit.Opt[float64] `json:"requests"` // that left the private caches
 	Loads    unit.Opt[float64] `json:"loads"`    // from memory
-	Remote   unit.Opt[float64] `json:"remote"`   // share of them from another node
-	Far      unit.Opt[float64] `json:"far"`      // how far that is, in local distances beyond the own
-	Waits    unit.Opt[float64] `json:"waits"`    // cycles waiting for requests, else for memory at all
-	Held     unit.Opt[float64] `json:"held"`     // bytes of a last-level cache, of each that it uses
+	Remote   unit.Opt[float64] `json:"remote"`   // share of loads from another node
+	Far      unit.Opt[float64] `json:"far"`      // its distance, in local distances beyond the own node
+	Waits    unit.Opt[float64] `json:"waits"`    // cycles that it waits for requests, else for any memory
+	Held     unit.Opt[float64] `json:"held"`     // bytes that it holds of each last-level cache that it uses
 	// Low and High bound Held where that is not counted (Bounds).
 	Low   unit.Opt[float64] `json:"low,omitzero"`
 	High  unit.Opt[float64] `json:"high,omitzero"`
-	Cache unit.Opt[float64] `json:"cache"` // bytes that such a one has
-	// Curve is what hits where more or less is held, of all windows of this behaviour.
+	Cache unit.Opt[float64] `json:"cache"` // size of such a cache, in bytes
+	// Curve is the hits at more and less occupancy, over all windows of this behaviour.
 	Curve Curve `json:"curve,omitempty"`
-	// Intensity is requests an instruction: what changes with behaviour, and with no
-	// neighbour and no distance. Where requests are not counted it is unknown.
+	// Intensity is requests per instruction. It changes with behaviour, but not with
+	// neighbours or distance. It is unknown where requests are not counted.
 	Intensity unit.Opt[float64] `json:"intensity"`
 }
 
-// mostWaits is cycles of waiting a cycle: 1, and what multiplexing may be off by.
+// mostWaits is the largest plausible cycles of waiting per cycle: 1, and the error of
+// multiplexing.
 const mostWaits = 1.5
 
-// fewRequests are so many a cycle that a program that waits for none of them has a counter that does
-// not work.
+// fewRequests: a program with this many requests per cycle that waits for none of them has
+// a counter that does not work.
 const fewRequests = 1e-5
 
-// SampleOf is one window of a workload, that ran there.
+// SampleOf is one window of a workload that ran at a site.
 func SampleOf(w *window.Workload, at Site) Sample {
 	cycles, ok := w.Cycles.Get()
 	if !ok || cycles == 0 {
@@ -131,7 +133,7 @@ func SampleOf(w *window.Workload, at Site) Sample {
 	return s
 }
 
-// mix is the mean of what was and what is new; what is unknown now stays as it was.
+// mix is the mean of old and new figures. A figure that is unknown now stays as it was.
 func (s Sample) mix(now Sample, weight float64) Sample {
 	if size, ok := now.Cache.Get(); ok && size != s.Cache.Or(size) {
 		s.Curve = nil // shares of another cache
@@ -153,23 +155,25 @@ func (s Sample) mix(now Sample, weight float64) Sample {
 	}
 }
 
-// Estimate is what Slowdowns would be, from counters alone:
+// Estimate computes Slowdowns from counters alone:
 //
-//  1. Waiting is hits × 1 + reads from memory × DRAM (remote ones × Remote at a distance
-//     of 20; more, the farther they are; where it is unknown how far, as if at 20), each
-//     divided by how many are under way at once. As all of it was counted, that gives
-//     the cycles that one unit of latency costs.
-//  2. Remote: if all reads came from distance 20, against all from the own node, both
-//     with the reads that are left when it has the cache alone, where that is known.
-//  3. Where it was seen with more and with less of the cache, what would hit is between
-//     what did (Curve). Else its footprint is what it holds of the cache / its share of
-//     hits: of lines that are asked for alike, as many hit as are there. No hits: endless.
-//  4. A cache that two use fills in proportion to what each brings in. Beside the
-//     reference devil the workload holds what that leaves it; Hurt is hits it has alone
-//     that it has not then, and all reads from memory waiting for the devil's.
+//  1. Waiting is hits × 1 + reads from memory × DRAM (remote reads × Remote at a distance
+//     of 20, more the farther they are; 20 is assumed where the distance is unknown), each
+//     divided by how many are under way at once. As all of it was counted, this gives the
+//     cycles that one unit of latency costs.
+//  2. Remote: all reads from distance 20 against all reads from the own node. Both use the
+//     reads that remain when it has the cache alone, where that is known.
+//  3. Where it was seen with more and with less of the cache, hits lie between those
+//     observed (Curve). Else its footprint is its occupancy / its share of hits: if lines are
+//     used equally, the share of hits is the share of lines in the cache. Without hits the
+//     footprint is unlimited.
+//  4. A cache that two workloads use fills in proportion to what each brings in. Beside
+//     the reference devil the workload holds what the devil leaves. Hurt is the hits that it
+//     loses by this, and the longer wait of its reads from memory because of the devil's.
 //  5. Harm is the same with the reference rabbit as the victim.
 //
-// Unknown what its counters do not tell. Waits and requests tell 1; occupancy 3.
+// A figure is unknown if its counters are missing: waits and requests give 1, occupancy
+// gives 3.
 func (f Infer) Estimate(s Sample) Slowdowns {
 	p, ok := f.program(s) // 1
 	if !ok {
@@ -194,8 +198,8 @@ func (f Infer) Estimate(s Sample) Slowdowns {
 	return out
 }
 
-// Lost is the share of its time that a program would not need with the whole cache to
-// itself and all of its memory on its own node, as far as its counters tell.
+// Lost is the share of its time that a program would save with the whole cache to itself
+// and all of its memory on its own node, as far as its counters show.
 func (f Infer) Lost(s Sample) unit.Opt[float64] {
 	p, ok := f.program(s)
 	if !ok {
@@ -208,7 +212,7 @@ func (f Infer) Lost(s Sample) unit.Opt[float64] {
 	return unit.Some(min(1, max(0, 1-now)))
 }
 
-// remote is number 2: so many reads, of a time with all of them near.
+// remote is number 2: loads remote reads, relative to a time with all of them near.
 func (f Infer) remote(p program, loads, time float64) unit.Opt[float64] {
 	return unit.Some(f.RemoteScale * p.unit * loads * f.DRAM * (f.Remote - 1) / time)
 }
@@ -220,14 +224,14 @@ const least = 1e-9
 type program struct {
 	requests, loads, hits float64 // hits as a share of requests
 	unit                  float64 // cycles that a unit of latency costs
-	local                 float64 // cycles it would take with all reads from its own node
-	shares                bool    // what follows is known
+	local                 float64 // cycles that it would take with all reads from its own node
+	shares                bool    // whether the following fields are known
 	cache, footprint      float64
-	curve                 Curve // of two points and more
+	curve                 Curve // two points or more
 }
 
-// program is numbers 1 and 3 of Estimate. Loads beyond the requests are prefetches that
-// were not counted there: requests then are as many.
+// program is numbers 1 and 3 of Estimate. More loads than requests are prefetches that the
+// requests do not include; requests are then taken to be as many.
 func (f Infer) program(s Sample) (program, bool) {
 	waits, ok := s.Waits.Get()
 	loads, ok2 := s.Loads.Get()
@@ -237,7 +241,7 @@ func (f Infer) program(s Sample) (program, bool) {
 	requests, counted := s.Requests.Get()
 	p := program{requests: max(requests, loads), loads: loads}
 	remote := float64(loads * s.Remote.Or(0))
-	longer := float64((f.Remote - 1) * s.Far.Or(1)) // of a read that is remote, × DRAM
+	longer := float64((f.Remote - 1) * s.Far.Or(1)) // extra time of a remote read, × DRAM
 	memory := float64((loads-remote)*f.DRAM) + float64(remote*f.DRAM*(1+longer))
 	if all := p.requests - loads + memory; all > 0 {
 		p.unit = waits / all
@@ -261,7 +265,7 @@ func (f Infer) program(s Sample) (program, bool) {
 	return p, true
 }
 
-// hitsWith so many bytes of cache.
+// hitsWith is the share of hits with this many bytes of cache.
 func (p program) hitsWith(held float64) float64 {
 	if p.curve != nil {
 		return p.curve.at(held / p.cache)
@@ -272,13 +276,13 @@ func (p program) hitsWith(held float64) float64 {
 	return held / p.footprint
 }
 
-// brings is the lines that it brings in, holding so many bytes, with all of its memory on
-// its own node.
+// brings is the lines that it brings in at this occupancy, with all of its memory on its
+// own node.
 func (p program) brings(held float64) float64 {
 	return float64(p.requests * (1 - p.hitsWith(held)) / p.local)
 }
 
-// besideDevil is what the program holds of a cache that the reference devil uses, too.
+// besideDevil is the program's occupancy of a cache that the reference devil uses, too.
 func (f Infer) besideDevil(p program) float64 {
 	return p.fill(func(held float64) float64 {
 		return float64(p.brings(held)*(p.cache-held)) - float64(f.DevilRate*held)
@@ -299,8 +303,8 @@ func (f Infer) besideRabbit(p program) (misses, reads float64) {
 	return missing(held), p.brings(held)
 }
 
-// fill is where a share of the cache stays: more grows by what it brings in, less what
-// the other does. grows falls with what it holds.
+// fill is the equilibrium of a share of the cache. more is its growth: what it brings in,
+// less what the other evicts. It falls as the share grows.
 func (p program) fill(grows func(held float64) float64) float64 {
 	low, high := 0.0, min(p.cache, p.footprint)
 	for range 40 {
@@ -313,23 +317,23 @@ func (p program) fill(grows func(held float64) float64) float64 {
 	return float64((low + high) / 2)
 }
 
-// Verdict is what a workload is taken for, and how sure that is.
+// Verdict is the inferred class, and how sure it is.
 type Verdict struct {
 	Class     Class             `json:"class"`
 	Sensitive unit.Opt[bool]    `json:"sensitive"`
-	Slowdowns Slowdowns         `json:"slowdowns"` // estimated; what it comes from
-	Certain   unit.Opt[float64] `json:"certain"`   // 0 … 1: how far from where it would be another class
-	Windows   int               `json:"windows"`   // that it comes from
+	Slowdowns Slowdowns         `json:"slowdowns"` // estimated; the basis of the class
+	Certain   unit.Opt[float64] `json:"certain"`   // 0 … 1: distance from another class
+	Windows   int               `json:"windows"`   // number of windows behind it
 }
 
-// verdict of a mean of windows.
+// verdict judges a mean of windows.
 func (f Infer) verdict(s Sample, windows int) Verdict {
 	v := f.judged(s)
 	v.Windows = windows
 	return v
 }
 
-// judge is the verdict of what it holds of a cache, if that is known.
+// judge is the verdict for a known occupancy.
 func (f Infer) judge(s Sample) Verdict {
 	v := Verdict{Slowdowns: f.Estimate(s)}
 	v.Class, v.Sensitive = ClassOf(v.Slowdowns)
@@ -345,7 +349,7 @@ func (f Infer) judge(s Sample) Verdict {
 	return v
 }
 
-// apart is 0 for equals, and goes to 1 as one is many times the other.
+// apart is 0 for equal figures, and goes to 1 as one is many times the other.
 func apart(a, b float64) float64 {
 	return math.Abs(a-b) / max(a+b, least)
 }

@@ -23,7 +23,8 @@ func sampleOf(t *testing.T, what string) Sample {
 	return SampleOf(&l.Workload, Site{Cache: unit.Some(4 * unit.MiB), Caches: unit.Some(1.0)})
 }
 
-// A rabbit is one in its cache and out of it; what its counters do not tell is unknown.
+// A rabbit is a rabbit in its cache and out of it. What its counters do not show is
+// unknown.
 func TestVerdicts(t *testing.T) {
 	f := defaultInfer()
 	for what, want := range map[string]Class{"sheep": Sheep, "rabbit": Rabbit, "hurt": Rabbit, "devil": Devil} {
@@ -48,7 +49,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// seeing plays so many windows to a Look, and counts changes of behaviour.
+// seeing feeds windows to a Look, and counts changes of behaviour.
 func seeing(l *Look, f Infer) func(s Sample, windows int) (changed int) {
 	return func(s Sample, windows int) (changed int) {
 		for range windows {
@@ -60,8 +61,8 @@ func seeing(l *Look, f Infer) func(s Sample, windows int) (changed int) {
 	}
 }
 
-// A class is said after some windows; another only when the figures have said so for
-// some in a row. New behaviour is noticed, and one odd window is not.
+// A class is given after some windows; another one only when the figures have said so for
+// some windows in a row. New behaviour is noticed, and one odd window is not.
 func TestHysteresis(t *testing.T) {
 	f := defaultInfer()
 	sheep, devil := sampleOf(t, "sheep"), sampleOf(t, "devil")
@@ -84,8 +85,9 @@ func TestHysteresis(t *testing.T) {
 	}
 }
 
-// A program of phases is known again when it goes back to one of them, also over a moment
-// between; a third puts none out of mind, a fourth the one that is known least.
+// A program of phases is recognised when it returns to one of them, also after a short
+// moment in another. A third phase makes it forget none of them; a fourth makes it forget
+// the one it knows least.
 func TestPhases(t *testing.T) {
 	f := defaultInfer()
 	sheep, devil, rabbit, other := sampleOf(t, "sheep"), sampleOf(t, "devil"), sampleOf(t, "rabbit"), sampleOf(t, "rabbit")
@@ -125,7 +127,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// Of misses less is better: the sign flips.
+// Of misses, less is better: the sign flips.
 func TestDeviation(t *testing.T) {
 	some := unit.Some[float64]
 	for _, c := range []struct {
@@ -170,7 +172,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Moving costs what it took lately.
+// The price of moving is what it took recently.
 func TestPrice(t *testing.T) {
 	some := unit.Some[float64]
 	move := func(gb, seconds float64) action.Outcome {

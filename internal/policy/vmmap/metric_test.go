@@ -12,7 +12,7 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// host has a rabbit on one node; the other is somebody's who is pinned there.
+// host has a rabbit on one node; a workload that another process pinned runs on the other.
 func host(t *testing.T) *windowtest.Host {
 	t.Helper()
 	h := &windowtest.Host{}
@@ -35,8 +35,8 @@ func come(t *testing.T, h *windowtest.Host, id string, cpus int, what string) {
 	}
 }
 
-// acts says whether somebody is moved once a rabbit's counters are these, its neighbour
-// has turned into a devil, and there is room elsewhere.
+// acts reports whether a VM is moved once a rabbit's counters are these, its neighbour has
+// turned into a devil, and there is room elsewhere.
 func acts(t *testing.T, metric Metric, counters string) bool {
 	t.Helper()
 	h := host(t)
@@ -53,8 +53,8 @@ func acts(t *testing.T, metric Metric, counters string) bool {
 	return strings.Contains(s.tick(h, 12), "animal.interference")
 }
 
-// The metric decides: instructions a cycle fall where memory is slower for all, misses an
-// instruction do not; and the other way round where misses cost it nothing.
+// The metric decides. Instructions per cycle fall where memory is slower for all, misses
+// per instruction do not; where misses cost nothing it is the other way round.
 func TestMetricDecides(t *testing.T) {
 	for _, c := range []struct {
 		what, counters string
@@ -70,7 +70,7 @@ func TestMetricDecides(t *testing.T) {
 	}
 }
 
-// threadsOf are threads with so many instructions and requests each.
+// threadsOf makes threads with these instructions and requests.
 func threadsOf(figures ...[2]uint64) *window.Workload {
 	w := &window.Workload{}
 	for _, f := range figures {
@@ -92,7 +92,7 @@ func TestWaiting(t *testing.T) {
 		{"one waits", threadsOf([2]uint64{1e6, 1e4}, [2]uint64{2e6, 1e4}), true, 0.01},
 		{"one alone", threadsOf([2]uint64{1e6, 1e4}), false, -1},
 		{"too little to tell", threadsOf([2]uint64{1e6, 900}, [2]uint64{1e6, 100}), false, -1},
-		{"nobody reads them", &window.Workload{}, false, -1},
+		{"threads not read", &window.Workload{}, false, -1},
 	} {
 		spins, intensity := waiting(c.w, 0.25)
 		if spins != c.spins || intensity.Or(-1) != c.intensity {
@@ -101,7 +101,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// Who spins is not judged by its instructions, and says so.
+// A VM that spins is not judged by its instructions, and its reason says so.
 func TestSpinnerIsNotJudged(t *testing.T) {
 	h := host(t)
 	s := &script{cfg: DefaultConfig()}

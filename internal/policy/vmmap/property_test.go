@@ -69,7 +69,7 @@ func randomConfig(r *rand.Rand) Config {
 	return cfg
 }
 
-const h0 = 1000000000 // a window of windowtest
+const h0 = 1000000000 // cycles of a window of windowtest
 
 func randomHost(r *rand.Rand) *windowtest.Host {
 	h := &windowtest.Host{}
@@ -118,7 +118,7 @@ func disturb(r *rand.Rand, h *windowtest.Host) {
 	}
 }
 
-// play does what is asked for; sometimes it takes its time over giving back.
+// play does what is requested; sometimes giving back takes a while.
 func play(r *rand.Rand, h *windowtest.Host, actions []action.Action) {
 	for _, a := range actions {
 		if a.Kind == action.Bind || r.IntN(3) > 0 {
@@ -184,7 +184,7 @@ func brokenAction(w window.Window, st State, actions []action.Action) string {
 	return ""
 }
 
-// What is promised to VMs that do not grow is never more than nodes have.
+// The memory promised to VMs that do not grow never exceeds a node's.
 func TestMemoryFits(t *testing.T) {
 	placed := 0
 	for seed := range uint64(500) {
@@ -219,8 +219,8 @@ func TestMemoryFits(t *testing.T) {
 	}
 }
 
-// Renumbering the nodes renumbers the answer: what is found is as good, whatever the
-// numbers, and it is the same where only one is the best.
+// Renumbering the nodes renumbers the answer: the result is equally good with any numbers,
+// and identical where only one is the best.
 func TestRenumbered(t *testing.T) {
 	cfg := DefaultConfig()
 	same, all := 0, 0
@@ -245,7 +245,7 @@ func TestRenumbered(t *testing.T) {
 			}
 			b := newBoard(mm, &cfg, func(n int) set.CPUSet { return mm.CPUsOf(set.FromNodes(n)) },
 				func(n int) float64 { y, _ := mm.Node(n); return float64(y.Memory.Or(0)) })
-			if taken < len(m.Nodes) { // somebody is on one of them
+			if taken < len(m.Nodes) { // a VM is on one of them
 				place := b.nodes[x.id(taken)].units[0]
 				b.put(want{class: Devil}, slot{take: []grant{{place, 1}}})
 			}
@@ -285,7 +285,7 @@ func jsonOf(t *testing.T, v ...any) string {
 	return string(text)
 }
 
-// Learn is what Step learns.
+// Learn learns the same as Step.
 func TestLearnIsOfStep(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -318,8 +318,8 @@ func TestLearnIsOfStep(t *testing.T) {
 	}
 }
 
-// surelySaid: class and sensitivity are known, are what its present figures say, and of no
-// other class is a phase that it goes back to.
+// surelySaid: class and sensitivity are known, agree with its present figures, and it does
+// not alternate with a phase of another class.
 func surelySaid(l *Look, f Infer) bool {
 	now := f.verdict(l.Mean, l.Windows)
 	for _, p := range l.Past {

@@ -17,10 +17,10 @@ func (r *round) decide(i int, why action.Reason) action.Reason {
 	return why
 }
 
-// moves is how many VMs a plan moves.
+// moves is the number of VMs that a plan moves.
 func moves(n int) action.Number { return action.Counted("moves", float64(n), "workloads") }
 
-// numbers are what rules look at.
+// numbers are the figures that rules use.
 func (r *round) numbers(i int) []action.Number {
 	f, vm := &r.facts[i], &r.vms[i]
 	says := vm.Look.Says
@@ -57,7 +57,7 @@ func (r *round) kind(i int) string {
 	return text
 }
 
-// explain gives a reason to all that have none yet.
+// explain gives a reason to each workload that has none yet.
 func (r *round) explain() []action.Reason {
 	for i := range r.reasons {
 		switch vm := &r.vms[i]; {

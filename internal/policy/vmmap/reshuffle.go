@@ -22,17 +22,18 @@ type move struct {
 	slot slot
 }
 
-// rearrange finds the fewest residents to move so that a VM gets a suitable slot, and
-// they do, too:
+// rearrange finds the fewest residents to move so that a VM gets a suitable slot, and they
+// get one, too:
 //
-//  1. Sets of residents by how many they are, then by how much memory they have. The first
-//     that will do is taken, of equals the one that leaves the VM nearest. Sets whose going
-//     changes nothing for the VM are passed over.
-//  2. They are taken off the board. The VM tries its suitable slots, the nearest first,
-//     and for each the others theirs, until all have one; else in another order.
+//  1. Sets of residents are tried in the order of their size, then of their memory. The
+//     first that works is taken; of equals the one that leaves the VM nearest. Sets whose
+//     removal changes nothing for the VM are skipped.
+//  2. The set is taken off the board. The VM tries its suitable slots, the nearest first,
+//     and for each slot the residents try theirs, until all have one; else in another order.
 //
-// The VM is not on the board, and no free slot suits it; it is moved itself if it was (it
-// counts as the first). The search ends, with the best so far, once it has tried enough (afford).
+// The VM is not on the board, and no free slot suits it. If it was on the board it is moved
+// itself, and counts as the first move. The search ends with the best result so far once it
+// has tried enough (afford).
 func (b *board) rearrange(v want, residents []resident, most int) []move {
 	b.begin(residents)
 	movable, helps := b.candidates(v, residents, most)
@@ -57,11 +58,12 @@ func (b *board) rearrange(v want, residents []resident, most int) []move {
 	return nil
 }
 
-// candidates are those that can be moved, and of them those whose going may help a VM: it
-// gets CPUs that suit it, or memory. CPUs of a cache do not suit it while a VM bad for
-// it stays there, and more of these than may be moved, or one that cannot be, do stay.
+// candidates returns the residents that can be moved, and among them those whose removal
+// may help a VM: it frees CPUs that suit the VM, or memory. A cache's CPUs do not suit it
+// while a bad neighbour stays in the cache. One stays if it cannot be moved, or if there
+// are more than may be moved.
 func (b *board) candidates(v want, residents []resident, most int) (movable, helps []int) {
-	leave := make([]int, len(b.caches)) // how many bad ones each cache can be rid of
+	leave := make([]int, len(b.caches)) // bad neighbours that can leave, by cache
 	for i, r := range residents {
 		if !r.movable {
 			continue
@@ -84,7 +86,7 @@ func (b *board) candidates(v want, residents []resident, most int) (movable, hel
 	return movable, helps
 }
 
-// eachCache visits the caches of a slot, each once.
+// eachCache visits each cache of a slot once.
 func (b *board) eachCache(s slot, visit func(cache int)) {
 	for i, g := range s.take {
 		if k := b.units[g.unit].cache; !b.seen(s.take[:i], k) {
@@ -93,7 +95,7 @@ func (b *board) eachCache(s slot, visit func(cache int)) {
 	}
 }
 
-// bad is how many in a cache a class may not be beside.
+// bad is the number of VMs in a cache that a class must not be beside.
 func (b *board) bad(c Class, cache int) int {
 	n, count := b.caches[cache], 0.0
 	for _, of := range []Class{Sheep, Rabbit, Devil} {
@@ -104,13 +106,13 @@ func (b *board) bad(c Class, cache int) int {
 	return int(count)
 }
 
-// nearer: both are suitable.
+// nearer compares two suitable slots.
 func nearer(x, y slot) bool {
 	return cmp.Or(cmp.Compare(x.span, y.span), cmp.Compare(x.total, y.total)) < 0
 }
 
-// relieve finds the fewest residents to move so that one that stays has a suitable slot
-// where it is: all of its bad neighbours, and others that make room for them.
+// relieve finds the fewest residents to move so that a resident that stays has a suitable
+// slot where it is: all of its bad neighbours, and others that make room for them.
 func (b *board) relieve(stays resident, residents []resident, most int) []move {
 	b.begin(residents)
 	var bad, rest []int
@@ -126,7 +128,7 @@ func (b *board) relieve(stays resident, residents []resident, most int) []move {
 		}
 	}
 	if len(bad) == 0 {
-		return nil // none that could be moved
+		return nil // one of them cannot be moved
 	}
 	for k := len(bad); k <= most; k++ {
 		for others := range groups(residents, rest, k-len(bad)) {
@@ -168,9 +170,9 @@ func (b *board) beside(x, y slot) bool {
 	return slices.ContainsFunc(x.take, func(g grant) bool { return b.seen(y.take, b.units[g.unit].cache) })
 }
 
-// orders in which a VM, if any, and a group may be placed: the VM first, then the
-// largest; or the smallest; or the VM last. What is placed first decides what is left
-// for the next: one order may do where another does not.
+// orders lists the orders in which a VM, if any, and a group may be placed: the VM first,
+// then the largest; or the smallest; or the VM last. Each placement decides what is left
+// for the next, so one order may work where another does not.
 func orders(v *want, residents []resident, group []int) (all [][]want) {
 	var others []want
 	for _, i := range group {
@@ -197,8 +199,8 @@ func orders(v *want, residents []resident, group []int) (all [][]want) {
 	return all
 }
 
-// placeAny is the plan of the first order that has one; the VM's own move, if it is the
-// first of the orders, comes first.
+// placeAny returns the plan of the first order that has one. The VM's own move comes first
+// if the VM is first in the orders.
 func (b *board) placeAny(orders [][]want) []move {
 	for _, order := range orders {
 		if plan := b.place(order, nil); plan != nil {
@@ -210,7 +212,7 @@ func (b *board) placeAny(orders [][]want) []move {
 	return nil
 }
 
-// try is number 2 for one group: if its going leaves memory, or CPUs that suit the VM.
+// try is number 2 for one group, if its removal frees memory, or CPUs that suit the VM.
 func (b *board) try(v *want, residents []resident, group []int) (plan []move) {
 	any := func(has func(*want, *resident) bool) bool {
 		return slices.ContainsFunc(group, func(i int) bool { return has(v, &residents[i]) })
@@ -228,17 +230,17 @@ func (b *board) try(v *want, residents []resident, group []int) (plan []move) {
 	return plan
 }
 
-// scarce says that a resident has memory where there is not enough for a VM.
+// scarce reports that a resident has memory on a node that has too little for a VM.
 func (b *board) scarce(v *want, r *resident) bool {
 	return r.bytes > 0 && slices.ContainsFunc(r.slot.share, func(sh Share) bool { return b.nodes[sh.Node].room < v.bytes })
 }
 
-// suits says that a cache which a resident was in suits a VM.
+// suits reports that a cache that a resident was in suits a VM.
 func (b *board) suits(v *want, r *resident) bool {
 	return slices.ContainsFunc(r.slot.take, func(g grant) bool { return b.neighbours(v.class, g.unit) == 0 })
 }
 
-// place gives all of them suitable slots, by going back where one finds none.
+// place gives all of them suitable slots, and backtracks where one finds none.
 func (b *board) place(all []want, done []move) []move {
 	if len(all) == 0 {
 		return slices.Clone(done)
@@ -258,10 +260,10 @@ func (b *board) place(all []want, done []move) []move {
 	return nil
 }
 
-// mostSlots of a VM are tried in a rearrangement. On four nodes there are fewer.
+// mostSlots is the most slots of a VM that a rearrangement tries. Four nodes have fewer.
 const mostSlots = 64
 
-// suitable slots of a VM, the best first.
+// suitable returns the suitable slots of a VM, the best first.
 func (b *board) suitable(v want) []slot {
 	_, level := b.nearest(v)
 	var all []slot
@@ -293,8 +295,8 @@ func (b *board) suitable(v want) []slot {
 }
 
 // find is stage 1 for a VM that is not on the board: a suitable slot, else one that few
-// moves make, else the least bad. Moves are of others; the last one is its own. None:
-// there is no room at all.
+// moves free, else the least bad. The plan moves the others; its last move is the VM's own.
+// An empty plan: there is no room at all.
 func (b *board) find(v want, residents []resident, most int) (plan []move, suits bool) {
 	if b.short(v) {
 		return nil, false // no move helps
@@ -315,7 +317,7 @@ func (b *board) find(v want, residents []resident, most int) (plan []move, suits
 	return []move{{v, last}}, false
 }
 
-// short says that there are fewer free CPUs than it needs, or less memory.
+// short reports that there are fewer free CPUs than it needs, or less memory.
 func (b *board) short(v want) bool {
 	cpus, room := 0, 0.0
 	for _, n := range b.nodes {

@@ -11,9 +11,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// running is number 5: those that have run worse than expected for long enough, the
-// worst first. One new configuration a window, and none while one is under way: what
-// comes of it must be seen first.
+// running is number 5: the VMs that have run worse than expected for long enough, the worst
+// first. It makes one new configuration per window, and none while one is under way: its
+// effect must be seen first.
 func (r *round) running() {
 	busy := slices.ContainsFunc(r.vms, func(vm Memory) bool { return vm.Pending })
 	for _, i := range r.affected() {
@@ -28,7 +28,8 @@ func (r *round) running() {
 	}
 }
 
-// affected VMs, counted; by deviation, then by size.
+// affected counts the affected windows, and returns affected VMs by deviation, then by
+// size.
 func (r *round) affected() (all []int) {
 	for i := range r.vms {
 		vm, f := &r.vms[i], &r.facts[i]
@@ -51,8 +52,8 @@ func (r *round) affected() (all []int) {
 	return all
 }
 
-// suffers is the deviation from the best that was seen. One that is where it should not
-// be may never have run well: then it is what its counters say that it loses there.
+// suffers is the deviation from the best pace seen. A VM in a bad place may never have run
+// well; then it is the loss that its counters show there.
 func (r *round) suffers(i int) unit.Opt[float64] {
 	f := &r.facts[i]
 	_, suits := r.board.nearest(r.want(i))
@@ -66,12 +67,12 @@ func (r *round) suffers(i int) unit.Opt[float64] {
 	return unit.Some(max(lost, f.deviates.Or(0)))
 }
 
-// cost of a VM's neighbours.
+// cost is the cost of a VM's neighbours.
 func (r *round) cost(i int) float64 {
 	return r.board.besides(resident{want: r.want(i), slot: r.facts[i].slot})
 }
 
-// relieve does something for an affected VM, if there is something that pays.
+// relieve makes a change for an affected VM, if there is one that pays.
 func (r *round) relieve(i int) (done bool) {
 	vm, f, v := &r.vms[i], &r.facts[i], r.want(i)
 	_, suits := r.board.nearest(v)
@@ -123,7 +124,7 @@ type fate struct {
 	cost  float64
 }
 
-// resign: nothing better is known. After a while less is expected.
+// resign: no better place is known. After a while less is expected.
 func (r *round) resign(i int) {
 	pace := &r.vms[i].Pace
 	r.decide(i, action.Reason{Rule: "animal.keep.best"})
@@ -133,9 +134,9 @@ func (r *round) resign(i int) {
 	}
 }
 
-// remedy is the configuration with the fewest moves: bad neighbours leave, or it goes,
-// alone or for others that make room; of as many moves the one with less memory. Where
-// none is all good, it goes to where it is better than here.
+// remedy is the configuration with the fewest moves: the bad neighbours leave, or the VM
+// goes, alone or with others that make room. With equal moves, the one with less memory
+// wins. Where none is fully suitable, the VM goes where it is better off than here.
 func (r *round) remedy(v want, before fate, suits machine.Level) ([]move, fate) {
 	i, b := v.id, r.board
 	others := r.residents(i)
@@ -160,7 +161,7 @@ func (r *round) remedy(v want, before fate, suits machine.Level) ([]move, fate) 
 	return nil, before
 }
 
-// away is the VM itself moved, it first; in no more moves than there is another way in.
+// away moves the VM itself, as the first move, with no more moves than another way needs.
 func (r *round) away(v want, others []resident, most int, suits machine.Level) []move {
 	r.board.tries = 0
 	if s := r.board.best(v, true, suits); !s.none() {
@@ -179,10 +180,10 @@ func sumOf(plan []move) (sum float64) {
 	return sum
 }
 
-// pays is what a plan wins and costs, in CPUs' worth over the horizon: of what the VM
-// loses the share that the benefit matrix says, by the level that it is better by; and
-// CPU time for moving the memory of all, at what that took lately if it was more than
-// is to be expected: links may be busy.
+// pays returns the gain and the price of a plan, in CPUs' worth over the horizon. The gain
+// is the share of the VM's loss that the benefit matrix gives for the improved level. The
+// price is the CPU time to move the memory of all, at the larger of the expected and the
+// recent price, as links may be busy.
 func (r *round) pays(i int, before, after fate, plan []move) (gain, price float64) {
 	benefit := r.cfg.Benefit.of(r.classOf(i))
 	of := benefit.Socket

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
-// script plays windows to the policy, and does at once what it asks for: no actuate.
+// script plays windows to the policy, and carries out its actions at once, without actuate.
 type script struct {
 	cfg Config
 	st  State
@@ -31,13 +31,13 @@ func (s *script) Line(h *windowtest.Host, line []string) (string, error) {
 			return "", err
 		}
 		return "", s.cfg.Validate()
-	case "caches": // one of so much for each node
+	case "caches": // one of this size for each node
 		size, err := unit.ParseBytes(line[1])
 		giveCaches(&h.Machine, size)
 		return "", err
 	case "is": // is ID CLASS: counters of a program of that class, of 4 MiB of cache
 		return "", is(h, line[1], line[2])
-	case "tick", "skip": // skip says nothing
+	case "tick", "skip": // skip prints nothing
 		n := 1
 		if len(line) > 1 {
 			n, _ = strconv.Atoi(line[1])
@@ -64,8 +64,8 @@ func giveCaches(m *machine.Machine, size unit.Bytes) {
 	}
 }
 
-// is are counters of 10⁹ cycles, as of a cache of 4 MiB: what it asks beyond its own
-// caches, what of it comes from memory, how long it waits, and what it holds.
+// is gives a workload the counters of 10⁹ cycles with a cache of 4 MiB: its requests beyond
+// its private caches, how many of them reach memory, how long it waits, and what it holds.
 func is(h *windowtest.Host, id, what string) error {
 	figures := map[string]string{
 		"sheep":  "cycles=1000000000 instructions=1000000000 requests=100000 local=10000 remote=0 waits=10000000 llc=256KiB",
@@ -102,7 +102,7 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 	return out.String()
 }
 
-// obey does an action at once: CPUs, memory and all.
+// obey carries out an action at once: CPUs, memory and all.
 func obey(h *windowtest.Host, id string, nodes set.NodeSet, cpus set.CPUSet) {
 	l := h.Load(id)
 	if nodes.IsEmpty() {

@@ -11,23 +11,23 @@ import (
 	"homenode/internal/window"
 )
 
-// Site is where on the machine a workload ran in a window. What is not known is
+// Site is where on the machine a workload ran in a window. A part that is not known is
 // unknown.
 type Site struct {
-	Cache unit.Opt[unit.Bytes] // size of the last-level caches that it ran in; of several the least
-	// Caches is how many they are, weighted by its time: 1 / the sum of squared shares. So
-	// what it holds of all, divided by that, is what it holds where it runs.
+	Cache unit.Opt[unit.Bytes] // size of the last-level caches that it ran in; the smallest of several
+	// Caches is their number, weighted by its time: 1 / the sum of squared shares. Its
+	// total occupancy divided by that is its occupancy where it runs.
 	Caches unit.Opt[float64]
-	// Shares are its time by last-level cache, of 1; nil: not known.
+	// Shares is its time by last-level cache, sum 1; nil: unknown.
 	Shares []float64
-	// Far is how far its memory is where it is on other nodes than its CPUs, in local
-	// distances beyond the own: 1 at a SLIT distance of 20.
+	// Far is the distance of the part of its memory that is on other nodes than its CPUs,
+	// in local distances beyond the own: 1 at a SLIT distance of 20.
 	Far unit.Opt[float64]
 }
 
-// SiteOf looks where its threads are; where these are not read, how much CPU time it used
-// on each node. Where it may be says only something if that is one cache: unbound it is
-// the whole machine.
+// SiteOf uses the CPUs of its threads; where threads are not read, its CPU time on each
+// node. Where neither is known, the CPUs that it may use say something only if they share
+// one cache: unbound, they are the whole machine.
 func SiteOf(m machine.Machine, w *window.Window, wl *window.Workload) Site {
 	shares, ok := cachesOfThreads(m, wl)
 	if !ok {
@@ -57,7 +57,7 @@ func SiteOf(m machine.Machine, w *window.Window, wl *window.Workload) Site {
 	return s
 }
 
-// cachesOfThreads is CPU time by last-level cache, by where each thread is at the end.
+// cachesOfThreads is CPU time by last-level cache, from where each thread is at the end.
 func cachesOfThreads(m machine.Machine, wl *window.Workload) ([]float64, bool) {
 	shares, any := make([]float64, len(m.LLCs)), false
 	for k := range wl.Threads {
@@ -75,8 +75,8 @@ func cachesOfThreads(m machine.Machine, wl *window.Workload) ([]float64, bool) {
 	return shares, any
 }
 
-// cachesOfNodes is the same by nodes: of a node with several caches, as many as it can
-// have been in with the threads that it had there.
+// cachesOfNodes is the same from CPU time by node. In a node with several caches, it counts
+// as many as the threads there can have used.
 func cachesOfNodes(m machine.Machine, w *window.Window, wl *window.Workload) ([]float64, bool) {
 	shares, any := make([]float64, len(m.LLCs)), false
 	for k := range wl.CPUByNode {
@@ -102,7 +102,7 @@ func cachesOfNodes(m machine.Machine, w *window.Window, wl *window.Workload) ([]
 	return shares, any
 }
 
-// onlyCache is for a workload that may be in one alone.
+// onlyCache handles a workload whose CPUs share one cache.
 func onlyCache(m machine.Machine, wl *window.Workload) ([]float64, bool) {
 	shares, n := make([]float64, len(m.LLCs)), 0
 	for k := range m.LLCs {
@@ -114,8 +114,8 @@ func onlyCache(m machine.Machine, wl *window.Workload) ([]float64, bool) {
 	return shares, n == 1
 }
 
-// farOf is over all pairs of nodes, by CPU time and by memory there. Its threads are taken
-// to read all of its memory alike, and page cache to be read seldom.
+// farOf is a mean over all pairs of nodes, weighted by CPU time and memory. Threads are
+// assumed to read all of their memory equally, and page cache rarely.
 func farOf(m machine.Machine, w *window.Window, wl *window.Workload) unit.Opt[float64] {
 	sum, weights := 0.0, 0.0
 	for i := range min(len(wl.CPUByNode), len(w.Nodes)) {

@@ -10,36 +10,38 @@ import (
 	"homenode/internal/machine"
 )
 
-// What a slot is, for a VM of so many CPUs and bytes:
+// A slot for a VM of given CPUs and bytes is defined so:
 //
-//  1. A set of nodes that have enough free CPUs and memory together, and would not
-//     without any one of them. Of CPUs only those count that suit: of caches where all
-//     neighbours are compatible (strict), or all (else).
-//  2. It takes all of these CPUs of its nodes but of the last, of which it takes the
-//     rest; any of them may be the last. So a VM larger than a node has whole nodes.
+//  1. A set of nodes that together have enough free CPUs and memory, and would not without
+//     any one of them. In strict mode only the CPUs of caches whose neighbours are all
+//     compatible count, else all do.
+//  2. It takes all of these CPUs of its nodes except the last node, where it takes the
+//     rest. Any node may be the last. So a VM larger than a node has whole nodes.
 //  3. In a node it takes CPUs of the caches with the best neighbours, then the fewest,
-//     then the fullest (of sheep: the least full that is enough), then in order.
-//  4. Memory is spread over its nodes by the room there is.
+//     then the fullest caches (for sheep: the least full that is enough), then in order.
+//  4. Memory is spread over its nodes in proportion to their room.
 //
-// What is better: a smaller span, then a smaller sum of distances, then better
-// neighbours; then one that its memory has less far to go to; then, what is no sheep gets the least crowded caches, and sheep, which
-// do not mind, fill up what is left; then the node with the lowest number.
+// Slots are ordered by a smaller span; then a smaller sum of distances; then better
+// neighbours; then a shorter way for its memory. After that, a sheep fills up what is left
+// of the fullest nodes, which does not slow it, and any other VM gets the least crowded
+// caches. Last comes the node with the lowest number.
 
-// search goes over slots of one VM.
+// search enumerates the slots of one VM.
 type search struct {
 	b      *board
 	v      want
 	strict bool
 	usable []int // CPUs by node
-	limit  int   // distance that no two nodes exceed
+	limit  int   // largest distance between two nodes
 	level  machine.Level
 	set    []int
-	visit  func(slot) bool // false: enough
+	visit  func(slot) bool // false: stop
 	bound  func(total int) bool
 	over   bool
 }
 
-// best is the best slot of a VM: nearest first, by the comment above. level: no farther.
+// best is the best slot of a VM: nearest first, by the comment above. level is the farthest
+// that is allowed.
 func (b *board) best(v want, strict bool, level machine.Level) slot {
 	var best slot
 	var crowd float64
@@ -67,8 +69,8 @@ func (b *board) best(v want, strict bool, level machine.Level) slot {
 	return best
 }
 
-// preference is what decides between slots as near and with neighbours as good; less is
-// better.
+// preference decides between slots that are equally near and have equally good neighbours;
+// less is better.
 func (b *board) preference(v want, s slot) (sum float64) {
 	for i, g := range s.take {
 		if !b.seen(s.take[:i], b.units[g.unit].cache) {
@@ -82,13 +84,13 @@ func (b *board) preference(v want, s slot) (sum float64) {
 	if v.class == Sheep {
 		sum = float64(left - v.cpus)
 	} else {
-		sum += float64(float64(left-v.cpus) / 4096) // CPUs that it leaves there count last
+		sum += float64(float64(left-v.cpus) / 4096) // CPUs that it leaves free there count last
 	}
 	return sum + float64(b.journey(v, s)*(1<<20))
 }
 
-// journey is how far its memory is from a slot on the average, in whole local distances:
-// 1 is there, 2 elsewhere in the server. Finer differences are not worth a crowd.
+// journey is the mean distance of its memory from a slot, in whole local distances: 1 is
+// there, 2 elsewhere in the server. Finer differences are not worth a crowd.
 func (b *board) journey(v want, s slot) float64 {
 	sum := 0.0
 	for _, from := range v.at {
@@ -116,7 +118,7 @@ func (b *board) newSearch(v want, strict bool, level machine.Level) *search {
 	return s
 }
 
-// all calls visit with every slot up to a level, sets by size, singles first.
+// all calls visit with every slot up to a level; sets by size, single nodes first.
 func (s *search) all() {
 	if s.singles(); s.level > machine.SameNode && !s.over {
 		s.sets()
@@ -131,8 +133,9 @@ func (s *search) singles() {
 	}
 }
 
-// near tries one set from each node: always the nearest next, of these the one with most
-// CPUs. A good one early makes the bound bite, where all sets are too many.
+// near tries one set from each node: always the nearest node next, and among those the one
+// with most CPUs. A good slot found early tightens the bound where there are too many sets
+// to try all.
 func (s *search) near() {
 	for first := range s.b.nodes {
 		s.set = append(s.set[:0], first)
@@ -161,7 +164,7 @@ func (s *search) near() {
 	s.set = s.set[:0]
 }
 
-// sets are those of two nodes and more whose pairs are near enough, each once.
+// sets visits each set of two nodes and more whose pairs are near enough, once.
 func (s *search) sets() {
 	cpus, room := make([]int, len(s.b.levels.Servers)), make([]float64, len(s.b.levels.Servers))
 	for i, n := range s.b.nodes {
@@ -188,7 +191,7 @@ func (s *search) nodesByUse() []int {
 	return order
 }
 
-// grow adds nodes from order, depth first: what is enough is offered, and not grown.
+// grow adds nodes from order, depth first. A set that is enough is offered and not grown.
 func (s *search) grow(order []int, cpus int, room float64, total, from int) {
 	if s.over || !s.b.afford() {
 		return
@@ -214,7 +217,7 @@ func (s *search) grow(order []int, cpus int, room float64, total, from int) {
 	}
 }
 
-// short says that not even all that is left would be enough.
+// short reports that even all remaining nodes would not be enough.
 func (s *search) short(left []int, cpus int, room float64) bool {
 	for _, i := range left {
 		if _, ok := s.joins(i); ok {
@@ -240,7 +243,7 @@ func (s *search) joins(i int) (sum int, ok bool) {
 	return sum, true
 }
 
-// needed says that no node of the set could be left out.
+// needed reports that no node of the set could be left out.
 func (s *search) needed(cpus int, room float64) bool {
 	for _, i := range s.set {
 		if cpus-s.usable[i] >= s.v.cpus && fits(s.v.bytes, room-max(0, s.b.nodes[i].room)) {
@@ -262,8 +265,8 @@ func (s *search) offer(set []int) {
 	}
 }
 
-// slot is numbers 2 to 4. The last one gives the rest: nothing left for it is another's
-// slot, unless the set is there for memory.
+// slot is numbers 2 to 4. The last node gives the rest. If nothing is left for it, another
+// set has this slot, unless the node is there for memory.
 func (s *search) slot(set []int, last int) (slot, bool) {
 	b, left := s.b, s.v.cpus
 	x := slot{take: make([]grant, 0, len(set)+1), share: make([]Share, 0, len(set))}
@@ -294,7 +297,7 @@ func (s *search) slot(set []int, last int) (slot, bool) {
 	return x, true
 }
 
-// fill is number 3: so many CPUs of a node; what is left to get is returned.
+// fill is number 3: it takes CPUs of a node, and returns how many are still to get.
 func (s *search) fill(x *slot, node, left int) int {
 	b := s.b
 	units := b.nodes[node].units
@@ -316,11 +319,11 @@ func (s *search) fill(x *slot, node, left int) int {
 	return left
 }
 
-// order of units with neighbours as good.
+// order compares units with equally good neighbours.
 func (s *search) order(p, q, left int) int {
 	b := s.b
 	if s.v.class == Sheep {
-		tight := func(k int) int { // enough with the least left over, else the largest
+		tight := func(k int) int { // enough, with the least left over; else the largest
 			if f := b.units[k].free; f >= left {
 				return f
 			}

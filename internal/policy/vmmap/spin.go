@@ -9,21 +9,21 @@ import (
 	"homenode/internal/window"
 )
 
-// Threads that spin at barriers run instructions while they wait, so that the longer a
-// program waits the more instructions a cycle it has, and the fewer misses an
-// instruction. The slowest thread is the one that does not wait.
+// Threads that spin at barriers run instructions while they wait. So the longer a program
+// waits, the more instructions per cycle it has, and the fewer misses per instruction. The
+// slowest thread is the one that does not wait.
 //
-// leastRequests of a thread tell something of what it does.
+// leastRequests is the least number of a thread's requests that shows what it does.
 const leastRequests = 1000
 
-// waiting looks for threads that spin: alike in what they do, they have as many requests,
-// but those that wait have more instructions. So threads of one workload that differ in
-// requests an instruction by more than so much do; or they do different things, and then
-// its instructions are as little a measure. intensity is that of the thread that waits
-// least: spinning or not, it is the program's.
+// waiting detects threads that spin. Threads that do the same work make equally many
+// requests, but threads that wait run more instructions. So threads of one workload spin if
+// their requests per instruction differ by more than differ. If instead they do different
+// work, its instructions are just as useless as a measure. intensity is that of the thread
+// that waits least: with or without spinning, it is the program's.
 //
-// false is also where threads are not read, where all of them wait alike, and for one
-// thread.
+// It is also false where threads are not read, where all of them wait equally, and for a
+// single thread.
 func waiting(wl *window.Workload, differ float64) (spins bool, intensity unit.Opt[float64]) {
 	var all []float64
 	for k := range wl.Threads {

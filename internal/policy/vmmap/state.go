@@ -13,32 +13,34 @@ import (
 )
 
 // State is what is remembered between windows: a plain value. The zero State is a fresh
-// start. What is not in a window is forgotten.
+// start. Workloads that are not in a window are forgotten.
 type State struct {
 	VMs []Memory `json:"vms,omitempty"` // by workload
-	// Price is seconds of a CPU that moving a GB of memory took lately; unknown: none was.
+	// Price is the CPU seconds that moving a GB of memory took recently; unknown: none was
+	// moved.
 	Price unit.Opt[float64] `json:"price,omitzero"`
 }
 
 // Memory is what is remembered of a workload.
 type Memory struct {
 	Workload string `json:"workload"`
-	// Its place: CPUs that no other VM has, their nodes and those of its memory, and
+	// Its place: CPUs that no other VM has, the nodes of its CPUs and of its memory, and
 	// how its memory is spread there. Empty: it has none.
 	Nodes set.NodeSet `json:"nodes,omitzero"`
 	CPUs  set.CPUSet  `json:"cpus,omitzero"`
-	Share []Share     `json:"share,omitempty"` // by node, of 1
-	// Pending: what it had is being given back; it is bound to its place once that is done.
+	Share []Share     `json:"share,omitempty"` // by node, sum 1
+	// Pending: its old binding is being given back; once that is done, it is bound to its
+	// place.
 	Pending bool `json:"pending,omitempty"`
-	// Settling: its memory follows; it is not judged until enough is there, or nothing
-	// came for Affected windows.
+	// Settling: its memory follows. It is not judged until enough has arrived, or none
+	// arrived for Affected windows.
 	Settling bool       `json:"settling,omitempty"`
 	Since    time.Time  `json:"since,omitzero"`  // settling
-	Still    int        `json:"still,omitempty"` // settling: windows in which nothing came
-	Away     unit.Bytes `json:"away,omitempty"`  // settling: bytes elsewhere, the least seen
-	Moved    time.Time  `json:"moved,omitzero"`  // when it was last given a place while it had one
-	Moves    int        `json:"moves,omitempty"` // since the last horizon without one
-	Retry    time.Time  `json:"retry,omitzero"`  // not before; zero: now
+	Still    int        `json:"still,omitempty"` // settling: windows in which nothing arrived
+	Away     unit.Bytes `json:"away,omitempty"`  // settling: bytes elsewhere, the least so far
+	Moved    time.Time  `json:"moved,omitzero"`  // when it last got another place
+	Moves    int        `json:"moves,omitempty"` // moves since the last horizon without one
+	Retry    time.Time  `json:"retry,omitzero"`  // it is left alone until then; zero: now
 	Refusals int        `json:"refusals,omitempty"`
 
 	Look Look `json:"look"`
@@ -51,32 +53,33 @@ type Share struct {
 	Of   float64 `json:"of"`
 }
 
-// Look is what its class comes from.
+// Look is the basis of its class.
 type Look struct {
 	Mean    Sample  `json:"mean"`
-	Windows int     `json:"windows"` // in Mean
+	Windows int     `json:"windows"` // number of windows in Mean
 	Odd     int     `json:"odd,omitempty"`
 	Says    Verdict `json:"says"`
-	// Bounds of what it holds of each of the machine's last-level caches.
+	// Bounds of its occupancy of each of the machine's last-level caches.
 	Bounds []Bounds `json:"bounds,omitempty"`
-	// Else is another class, and for how many windows in a row the figures have said so.
+	// Else is another class, with the number of windows in a row in which the figures said
+	// so.
 	Else Verdict `json:"else,omitzero"`
 	Row  int     `json:"row,omitempty"`
-	// Past is what it looked like while it behaved otherwise, the latest last, each without
-	// a Past of its own. A program of phases goes back to them.
+	// Past has its Looks of other behaviours, the latest last, each without a Past of its
+	// own. A program of phases returns to them.
 	Past []Look `json:"past,omitempty"`
-	Back int    `json:"back,omitempty"` // how often it went back to this
+	Back int    `json:"back,omitempty"` // how often it returned to this behaviour
 }
 
 // Pace is its performance by the metric.
 type Pace struct {
 	Now  unit.Opt[float64] `json:"now"`  // the last window's
-	Best unit.Opt[float64] `json:"best"` // sustained, for its present behaviour
-	// Run are the last windows, the oldest first, as many as Best must hold for.
+	Best unit.Opt[float64] `json:"best"` // sustained, with its present behaviour
+	// Run has the last windows, the oldest first, as many as Best must hold for.
 	Run      []float64 `json:"run,omitempty"`
 	Affected int       `json:"affected,omitempty"` // windows in a row
-	// Vain is how often a better place was looked for in vain, and Again how many windows
-	// it must be affected for until it is looked for again.
+	// Vain is how often the search for a better place was in vain; Again is how many
+	// windows it must be affected before the next search.
 	Vain  int `json:"vain,omitempty"`
 	Again int `json:"again,omitempty"`
 }
@@ -84,7 +87,7 @@ type Pace struct {
 // calm: it is not affected, or something was done.
 func (p *Pace) calm() { p.Affected, p.Vain, p.Again = 0, 0, 0 }
 
-// find is the place of a workload, and whether it is there.
+// find returns the index of a workload, and whether it is there.
 func (s State) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(s.VMs, id, func(m Memory, id string) int { return cmp.Compare(m.Workload, id) })
 }
@@ -99,7 +102,7 @@ func (s State) of(id string) Memory {
 	return Memory{Workload: id}
 }
 
-// Verdict is what a workload is taken for at present, as far as its counters tell.
+// Verdict is a workload's present class, as far as its counters show.
 func (s State) Verdict(id string) (Verdict, bool) {
 	i, ok := s.find(id)
 	if !ok {
@@ -108,7 +111,7 @@ func (s State) Verdict(id string) (Verdict, bool) {
 	return s.VMs[i].Look.Says, true
 }
 
-// placed says that it has a place, or is on its way there.
+// placed reports that it has a place, or is on its way there.
 func (m *Memory) placed() bool { return !m.CPUs.IsEmpty() }
 
 // leave forgets its place.
@@ -116,13 +119,13 @@ func (m *Memory) leave() {
 	m.Nodes, m.CPUs, m.Share, m.Pending, m.Settling = set.NodeSet{}, set.CPUSet{}, nil, false, false
 }
 
-// see is one more window of its counters:
+// see adds one more window of its counters:
 //
-//  1. A change of behaviour: the figures so far are of another program; or it behaves again
-//     as it did before, and goes on from the figures of then.
-//  2. The mean goes on.
-//  3. Another class is said once the figures say it for Windows windows in a row; what
-//     makes it surer of the same one is taken at once.
+//  1. A change of behaviour: either the figures so far no longer apply, or it behaves as
+//     it did before and continues from the figures of that time.
+//  2. The mean is updated.
+//  3. Another class is given once the figures say it for Windows windows in a row. A
+//     figure that makes the present class surer is taken at once.
 func (l *Look) see(f Infer, now Sample) (changed bool) {
 	if is, ok := now.Intensity.Get(); ok { // 1
 		was := l.Mean.Intensity.Or(is)
@@ -136,7 +139,7 @@ func (l *Look) see(f Infer, now Sample) (changed bool) {
 			*l = l.turn(f, is)
 		}
 	}
-	weight := max(f.Weight, 1/float64(l.Windows+1)) // 2: the plain mean at first
+	weight := max(f.Weight, 1/float64(l.Windows+1)) // 2: a plain mean at first
 	l.Mean = l.Mean.mix(now, weight)
 	if now.Waits.Known() {
 		l.Windows++
@@ -159,27 +162,27 @@ func (l *Look) see(f Infer, now Sample) (changed bool) {
 	return changed
 }
 
-// Doubt says in words why it is not known what it is, or that what is said is of before;
-// "": neither.
+// Doubt says in words why its class is unknown, or that the class describes earlier
+// behaviour; "": neither.
 func (l *Look) Doubt(f Infer) string {
 	says, s := l.Says, l.Mean
 	switch {
 	case !s.Waits.Known():
-		return "the cycles that it waits for memory are not counted, or by a counter that does not work"
+		return "the cycles that it waits for memory are not counted, or their counter does not work"
 	case !s.Loads.Known():
 		return "its reads from memory are not counted"
 	case says.Class != Unknown && l.Windows < f.Windows:
-		return "its behaviour has just changed: what is said is of before"
+		return "its behaviour has just changed: the class is from before the change"
 	case says.Class != Unknown && l.Row > 0:
-		return fmt.Sprintf("its last windows say %s: what is said is of before", l.Else.words())
+		return fmt.Sprintf("its last windows say %s: the class is from before them", l.Else.words())
 	case says.Class != Unknown && l.otherwise(f) != "":
-		return "it goes to and fro: at times it behaves like a " + l.otherwise(f)
+		return "it alternates: at times it behaves like a " + l.otherwise(f)
 	case says.Class != Unknown && says.Sensitive.Known():
 		return ""
 	case l.Windows < f.Windows && len(l.Past) > 0:
 		return "its behaviour changes every few windows"
 	case l.Windows < f.Windows:
-		return fmt.Sprintf("%d of the %d windows that it takes", l.Windows, f.Windows)
+		return fmt.Sprintf("%d of the %d windows that a class needs", l.Windows, f.Windows)
 	case says.Class != Unknown:
 		return "what it may hold of a cache leaves open whether it is sensitive"
 	case !s.Requests.Known():
@@ -192,7 +195,7 @@ func (l *Look) Doubt(f Infer) string {
 	return "what it may hold of a cache leaves more than one class open"
 }
 
-// words are "sensitive rabbit", "unknown".
+// words returns "sensitive rabbit" or "unknown".
 func (v Verdict) words() string {
 	text := string(v.Class)
 	if v.Class == Unknown {
@@ -206,8 +209,7 @@ func (v Verdict) words() string {
 	return text
 }
 
-// otherwise is what it is in another phase, between which it went to and fro; "": nothing
-// else that is known.
+// otherwise is its class in the other phase of an alternating program; "": none is known.
 func (l *Look) otherwise(f Infer) string {
 	for _, p := range l.Past {
 		if v := f.verdict(p.Mean, p.Windows); l.Back+p.Back > 0 && v.Class != Unknown && v.Class != l.Says.Class {
@@ -217,10 +219,10 @@ func (l *Look) otherwise(f Infer) string {
 	return ""
 }
 
-// alike says that two figures of requests an instruction may be of one behaviour.
+// alike reports that two figures of requests per instruction may be of one behaviour.
 func (f Infer) alike(a, b float64) bool { return a <= b*(1+f.Change) && b <= a*(1+f.Change) }
 
-// turn is what is known of it once it behaves otherwise.
+// turn is the Look to use once it behaves otherwise.
 func (l *Look) turn(f Infer, intensity float64) Look {
 	next, past := Look{Says: l.Says}, slices.Clone(l.Past)
 	if i := slices.IndexFunc(past, func(p Look) bool { return f.alike(p.Mean.Intensity.Or(intensity), intensity) }); i >= 0 {
@@ -230,7 +232,7 @@ func (l *Look) turn(f Infer, intensity float64) Look {
 		next.Says = f.verdict(next.Mean, next.Windows)
 	}
 	past = append(past, Look{Mean: l.Mean, Windows: l.Windows, Back: l.Back})
-	if len(past) > behaviours { // the one that is known least is forgotten
+	if len(past) > behaviours { // the one known least is forgotten
 		least := slices.MinFunc(past, func(a, b Look) int { return cmp.Compare(a.Windows, b.Windows) })
 		i := slices.IndexFunc(past, func(p Look) bool { return p.Windows == least.Windows })
 		past = slices.Delete(past, i, i+1)
@@ -239,11 +241,11 @@ func (l *Look) turn(f Infer, intensity float64) Look {
 	return next
 }
 
-// behaviours are how many are remembered beside the present one.
+// behaviours is how many are remembered beside the present one.
 const behaviours = 2
 
-// see is one more window of its performance. The best is what held for some windows in
-// a row: the worst of them.
+// see adds one more window of its performance. The best is what held for some windows in a
+// row: the worst of them.
 func (p *Pace) see(now unit.Opt[float64], metric Metric, sustained int) {
 	p.Now = now
 	v, ok := now.Get()
@@ -263,7 +265,7 @@ func (p *Pace) see(now unit.Opt[float64], metric Metric, sustained int) {
 	}
 }
 
-// better of two figures; one that is unknown is not.
+// better returns the better of two figures; an unknown figure is not better.
 func better(metric Metric, a, b unit.Opt[float64]) unit.Opt[float64] {
 	x, ok := a.Get()
 	y, ok2 := b.Get()
@@ -273,8 +275,8 @@ func better(metric Metric, a, b unit.Opt[float64]) unit.Opt[float64] {
 	return a
 }
 
-// deviation is (expected - measured) / expected; of misses the other way round, as
-// less is better. More than 0 is worse than expected.
+// deviation is (expected - measured) / expected; for misses the sign is reversed, as less
+// is better. More than 0 is worse than expected.
 func deviation(metric Metric, expected, measured unit.Opt[float64]) unit.Opt[float64] {
 	e, ok := expected.Get()
 	m, ok2 := measured.Get()

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// smallMachine has two to four nodes of one or two caches each, alike in nothing.
+// smallMachine has two to four nodes of one or two caches each, all different.
 func smallMachine(r *rand.Rand) machine.Machine {
 	m := machine.Machine{Origin: "fake:small"}
 	n := 2 + r.IntN(3)
@@ -51,7 +51,7 @@ func randomWant(r *rand.Rand, id int) want {
 	}
 }
 
-// smallBoard has up to four residents somewhere.
+// smallBoard has up to four residents in random places.
 func smallBoard(r *rand.Rand, cfg *Config) (*board, []resident) {
 	m := smallMachine(r)
 	b := newBoard(m, cfg, func(n int) set.CPUSet { return m.CPUsOf(set.FromNodes(n)) },
@@ -71,8 +71,8 @@ func smallBoard(r *rand.Rand, cfg *Config) (*board, []resident) {
 	return b, residents
 }
 
-// everySlot is the dumb way: all sets of nodes, as the comment above search defines a
-// slot.
+// everySlot is the brute-force twin: all sets of nodes, by the definition of a slot above
+// search.
 func everySlot(b *board, v want, strict bool, level machine.Level) (all []slot) {
 	s := b.newSearch(v, strict, level)
 	enough := func(mask int) bool {
@@ -107,7 +107,7 @@ func compareSlots(x, y slot) int {
 	return cmp.Or(cmp.Compare(x.span, y.span), cmp.Compare(x.total, y.total), cmp.Compare(x.cost, y.cost))
 }
 
-// The search finds a slot as good as the dumb way's.
+// The search finds a slot as good as the brute-force twin's.
 func TestSlotTwin(t *testing.T) {
 	cfg := DefaultConfig()
 	found, wide := 0, 0
@@ -136,8 +136,8 @@ func TestSlotTwin(t *testing.T) {
 	}
 }
 
-// joint is the dumb way to place all of them suitably, in this order or in any: the best
-// slot of one of them.
+// joint is the brute-force way to place all of them suitably, in this order or in any
+// order. It returns the best slot of one of them.
 func joint(b *board, all []want, first int, anyOrder bool, best *slot) {
 	var place func(left []want, own slot)
 	place = func(left []want, own slot) {
@@ -167,20 +167,20 @@ func joint(b *board, all []want, first int, anyOrder bool, best *slot) {
 	place(all, slot{})
 }
 
-// The rearrangement moves as few VMs, with as little memory, and the VM is as near, as
-// the dumb way finds: all groups, all slots. What others are given first decides what is
-// left, so in another order there may be more; that is seldom.
+// The rearrangement moves as few VMs, with as little memory, and leaves the VM as near, as
+// the brute-force twin, which tries all groups and all slots. Earlier placements decide
+// what is left, so another order may find more; that is rare.
 func TestReshuffleTwin(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Searches, cfg.StepSearches = 1<<30, 1<<30
 	count, other := map[int]int{}, 0
-	const cases = 24000 // the other orders are tried in each tenth
+	const cases = 24000 // other orders are tried in every tenth case
 	for seed := range uint64(cases) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		b, residents := smallBoard(r, &cfg)
 		v := randomWant(r, 9)
 		if _, level := b.nearest(v); !b.best(v, true, level).none() {
-			continue // nobody need move
+			continue // no VM needs to move
 		}
 		got := b.rearrange(v, residents, 2)
 		size, bytes, own := dumb(b, v, residents, 2, false)
@@ -258,7 +258,7 @@ func ofMask(mask, n int) (group []int) {
 	return group
 }
 
-// renumbered is the same machine with node i called to[i]; CPUs keep their numbers.
+// renumbered is the same machine with node i called to[i]. CPUs keep their numbers.
 func renumbered(m machine.Machine, to []int) machine.Machine {
 	out := m
 	out.Nodes = make([]machine.Node, len(m.Nodes))

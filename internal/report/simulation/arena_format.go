@@ -7,7 +7,7 @@ import (
 	"homenode/internal/sim/arena"
 )
 
-// shown is a figure, or that there is none.
+// shown is a figure, or a mark that there is none.
 func shown(e arena.Estimate, print func(float64) string) string {
 	if e.N == 0 {
 		return "none"
@@ -15,7 +15,7 @@ func shown(e arena.Estimate, print func(float64) string) string {
 	return print(e.Median)
 }
 
-// interval is "1.02–1.08", or that there is none.
+// interval is "1.02–1.08", or a mark that there is none.
 func interval(e arena.Estimate) string {
 	if !e.CI.Known() {
 		return unknown

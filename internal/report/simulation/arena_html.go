@@ -14,7 +14,7 @@ import (
 	"homenode/internal/sim/arena"
 )
 
-// arena.tmpl is well-formed XML too: the test reads it as such.
+// arena.tmpl is also well-formed XML: the test reads it as such.
 //
 //go:embed arena.tmpl
 var arenaPage string
@@ -23,7 +23,7 @@ var arenaDocument = render.NewPage(arenaPage, arenaStyle, template.FuncMap{
 	"verdict": verdictClass,
 })
 
-// arenaCell is a figure with what is said small below it, and a colour.
+// arenaCell is a figure with a small text below it, and a colour.
 type arenaCell struct{ Text, Small, Class string }
 
 // grid is a table of the page; the first column names the row.
@@ -86,7 +86,8 @@ func (v arenaView) badges() (out []string) {
 	return out
 }
 
-// columns are the rankings of the page's tables: all together first, where there are more.
+// columns are the rankings of the page's tables: all machines together first, if there are
+// several.
 func (v arenaView) columns() (all []arena.Ranking, heads []string) {
 	if len(v.sum.Rankings) > 1 {
 		all, heads = append(all, v.sum.Overall), append(heads, "all together")
@@ -156,7 +157,7 @@ func heat(v float64) string {
 	return side + "5"
 }
 
-// costs are what is beside speed.
+// costs are the figures besides speed.
 func (v arenaView) costs() []grid {
 	return []grid{
 		v.each("Variation over seeds: sigma / mean", func(p arena.Place) arenaCell { return arenaCell{Text: render.Show(p.Variation, render.Percent)} }),
@@ -187,7 +188,7 @@ func intervalOf(e arena.Estimate) string {
 	return interval(e)
 }
 
-// lines are all of them.
+// lines is a table of all lines.
 func (v arenaView) lines() grid {
 	g := grid{Caption: "Every policy on every machine under every mix", Heads: []string{"policy, machine, mix", "speed", "p99", "CPU/op", "local", "variation", "fairness", "moves", "moved", "slowest application"}}
 	for _, l := range v.sum.Lines {
@@ -208,7 +209,7 @@ func (v arenaView) lines() grid {
 	return g
 }
 
-// verdictClass colours a verdict; its words say the same.
+// verdictClass is the colour of a verdict; its words say the same.
 func verdictClass(v arena.Verdict) string {
 	switch v {
 	case arena.Confirmed:

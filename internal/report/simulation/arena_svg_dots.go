@@ -12,8 +12,8 @@ import (
 	"homenode/internal/sim/arena"
 )
 
-// dots are median speeds with their intervals, in groups: policies under a mix. The axis
-// is logarithmic: twice as fast is as far to the right as half as fast is to the left.
+// dots are median speeds with their intervals, in groups: policies under a mix. The axis is
+// logarithmic: twice as fast is as far to the right as half as fast is to the left.
 //
 //	parallel
 //	hand              │    ├●┤      ×1.31
@@ -44,7 +44,8 @@ const (
 	dotRowH      = 17.0
 	dotGroupHead = 24.0
 	dotAxisFoot  = 22.0
-	// leastReach is what the axis reaches at least, to either side: or noise looks large.
+	// leastReach is the least extent of the axis to either side; with less, noise would
+	// look large.
 	leastReach = 0.05
 )
 
@@ -56,8 +57,7 @@ func (d dots) height() float64 {
 	return h
 }
 
-// reach is from where to where the axis goes, as logarithms. A starved policy's 0 is at
-// its left end.
+// reach is the extent of the axis, as logarithms. A starved policy's 0 is at its left end.
 func (d dots) reach() (low, high float64) {
 	low, high = -leastReach, leastReach
 	for _, g := range d.groups {
@@ -73,13 +73,15 @@ func (d dots) reach() (low, high float64) {
 	return max(low, -leastSpeed) - pad, high + pad
 }
 
-// leastSpeed bounds the axis at a thousandth of the speed, as a logarithm: what starved.
+// leastSpeed limits the axis to a thousandth of the speed, as a logarithm, for starved
+// apps.
 const leastSpeed = 6.9
 
 // mostTicks fit below a picture.
 const mostTicks = 7
 
-// ticks are round speeds within the axis: of the finest scale of which so many fit.
+// ticks are round speeds within the axis, on the finest scale of which at most mostTicks
+// fit.
 func ticks(low, high float64) (all []float64) {
 	for _, step := range []float64{0.02, 0.05, 0.1, 0.2, 0.5} {
 		all = all[:0]
@@ -106,7 +108,7 @@ func ticks(low, high float64) (all []float64) {
 	return all
 }
 
-// Picture is the SVG; everything in it was escaped by the canvas.
+// Picture is the SVG; the canvas has escaped everything in it.
 func (d dots) Picture() template.HTML {
 	var c render.Canvas
 	d.draw(&c)
@@ -164,7 +166,7 @@ func (r dotRow) draw(c *render.Canvas, x func(float64) float64, mid, right float
 	c.Text(right+8, mid+4, "figure", "start", render.Times(r.value))
 }
 
-// sideOf is a colour: by the whole interval where there is one.
+// sideOf is a colour, by the whole interval if there is one.
 func sideOf(value, low, high float64) string {
 	if !(low > 0) {
 		return "open"

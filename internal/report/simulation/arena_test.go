@@ -41,7 +41,7 @@ func arenaHTML(t *testing.T, r arena.Result) string {
 	return b.String()
 }
 
-// arenaFixtures are what every face must take.
+// arenaFixtures are what every output must handle.
 func arenaFixtures() map[string]arena.Result {
 	rows := arenaFixture()
 	rows.Cells, rows.Machines, rows.Mixes, rows.Policies, rows.Seeds, rows.Against = nil, nil, nil, nil, nil, ""
@@ -58,7 +58,7 @@ func TestDecisionArenaText(t *testing.T) {
 
 func TestDecisionArenaHTML(t *testing.T) { checkArena(t, "full.html", arenaHTML(t, arenaFixture())) }
 
-// No line is wider than the terminal, and nothing in it is obeyed by one.
+// No line is wider than the terminal, and no name reaches it as a control sequence.
 func TestTextFits(t *testing.T) {
 	for name, r := range arenaFixtures() {
 		for _, width := range []int{60, 80, 100, 140} {
@@ -75,7 +75,7 @@ func TestTextFits(t *testing.T) {
 	}
 }
 
-// The page is well-formed, self-contained, and says that it is modelled; nothing of a
+// The page is well-formed and self-contained, and says that it is modelled; no part of a
 // name is markup.
 func TestPageIsWellFormed(t *testing.T) {
 	for name, r := range arenaFixtures() {
@@ -142,7 +142,7 @@ func TestHeat(t *testing.T) {
 	}
 }
 
-// TestArenaPictures writes what a person should look at: PICTURES=folder.
+// TestArenaPictures writes pages for a person to look at: PICTURES=folder.
 func TestArenaPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
@@ -155,7 +155,7 @@ func TestArenaPictures(t *testing.T) {
 	}
 }
 
-// A mix that fitted no machine is in no figure, and is not counted among them.
+// A mix that fitted no machine is in no figure, and is not counted.
 func TestMixesThatWereTried(t *testing.T) {
 	r := arenaFixture()
 	r.Mixes = append(r.Mixes, arena.Named{Name: "too-large", About: "It fits nowhere."})

@@ -59,7 +59,7 @@ func (p *arenaPrinter) facts(title string, all []render.Fact) {
 	p.Facts(all, nameWidth)
 }
 
-// rows stand one below the other: their words are too long for columns.
+// rows are printed one below the other: their texts are too long for columns.
 func (p *arenaPrinter) rows(papers []paper) {
 	if len(papers) == 0 {
 		return
@@ -80,7 +80,7 @@ func (p *arenaPrinter) rows(papers []paper) {
 	}
 }
 
-// nameWidth is what is left of a long name.
+// nameWidth is the length to which a long name is cut.
 const nameWidth = 18
 
 func rankText(n int) string {
@@ -90,7 +90,7 @@ func rankText(n int) string {
 	return strconv.Itoa(n)
 }
 
-// tableOf begins with the heads; the first keys columns are names.
+// tableOf starts with the heads; the first keys columns are names.
 func tableOf(keys int, heads ...string) render.Table {
 	return render.TableOf(keys, nameWidth, nameWidth, heads...)
 }

@@ -12,7 +12,7 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// arenaView is what both faces show; all of it was cleaned.
+// arenaView is what both outputs show; all of it was cleaned.
 type arenaView struct {
 	arena.Result
 	sum    arena.Summary
@@ -21,13 +21,13 @@ type arenaView struct {
 	notes  []string
 }
 
-// paper is one's statements, in the result's order.
+// paper is the statements of one paper, in the result's order.
 type paper struct {
 	Name string
 	Rows []arena.Row
 }
 
-// newArenaView refuses what no face can show honestly.
+// newArenaView refuses what cannot be shown honestly.
 func newArenaView(r arena.Result) (arenaView, error) {
 	if err := r.Validate(); err != nil {
 		return arenaView{}, fmt.Errorf("show result: %w", err)
@@ -46,13 +46,13 @@ func newArenaView(r arena.Result) (arenaView, error) {
 	return v, nil
 }
 
-// sentences are the answer, and what to know beside it.
+// sentences are the answer, and the most important remarks.
 func (v arenaView) sentences() []string {
 	out := []string{"Modelled: there is nothing to show: the result has no runs."}
 	if places := v.sum.Overall.Places; len(places) > 0 {
 		out = append([]string{v.lead(places)}, v.others(places)...)
 	} else if len(v.Rows) > 0 {
-		out = []string{"Modelled: what became of " + render.Count(len(v.Rows), "statement") + " of papers."}
+		out = []string{"Modelled: verdicts on " + render.Count(len(v.Rows), "statement") + " of papers."}
 	}
 	if len(v.Rows) > 0 {
 		n := map[arena.Verdict]int{}
@@ -64,7 +64,7 @@ func (v arenaView) sentences() []string {
 	return out
 }
 
-// lead names the fastest, and whoever cannot be told from it.
+// lead names the fastest policy, and those that cannot be distinguished from it.
 func (v arenaView) lead(places []arena.Place) string {
 	where := "on " + render.Count(len(v.sum.Rankings), "machine") + " under " + render.Count(len(v.Mixes), "mix")
 	if len(v.sum.Rankings) == 1 {
@@ -101,7 +101,7 @@ func rangeOfEstimate(e arena.Estimate) string {
 	return " (" + interval(e) + ")"
 }
 
-// others are the best that needs no oracle, and who loses where.
+// others are the best policy that needs no oracle, and the policies that lose somewhere.
 func (v arenaView) others(places []arena.Place) (out []string) {
 	if i := slices.IndexFunc(places, func(p arena.Place) bool { return !oracle(p.Policy) }); i > 0 && places[i].Policy != v.Against {
 		p := places[i]
@@ -119,22 +119,22 @@ func (v arenaView) others(places []arena.Place) (out []string) {
 	return out
 }
 
-// oracle says that a policy knows what none can.
+// oracle reports that a policy knows what no policy can.
 func oracle(policy string) bool {
 	name, _, _ := strings.Cut(policy, ":")
 	return strings.HasPrefix(name, runner.Hand)
 }
 
-// notesOf is how to read it.
+// notesOf explains how to read it.
 func (v arenaView) notesOf() (out []string) {
 	if len(v.Cells) == 0 {
 		return nil
 	}
 	if text := v.SeedsText(); text != "" {
-		out = append(out, strings.ToUpper(text[:1])+text[1:]+". Nobody is ranked then.")
+		out = append(out, strings.ToUpper(text[:1])+text[1:]+". Then no policy is ranked.")
 	}
 	return append(out,
-		"Speed is operations a second against those under "+v.Against+" with the same seed, the geometric mean over applications; where requests come by themselves, operations a CPU second. More is better.",
+		"Speed is operations a second against those under "+v.Against+" with the same seed, the geometric mean over applications; where requests come at a rate, operations a CPU second. More is better.",
 		"p99 is the 99th percentile of the time of an operation, CPU/op CPU time of an operation, both as times those under "+v.Against+". Less is better.",
 		"Variation is sigma / mean of each application's speed over the seeds that have the same workloads, then the mean over applications.",
 		fmt.Sprintf("Policies share a rank where their intervals (95 %%, of the median over seeds) overlap that of the first of them. Faster and slower are lines (a machine and a mix) whose whole interval is more than %s beside 1.", render.Percent(arena.Noticeable)),
@@ -143,7 +143,7 @@ func (v arenaView) notesOf() (out []string) {
 	)
 }
 
-// cellsOf says what a machine is, in few words.
+// machineText describes a machine in a few words.
 func (v arenaView) machineText(name string) string {
 	for _, m := range v.Machines {
 		if m.Name == name && m.Nodes > 0 {
@@ -153,7 +153,7 @@ func (v arenaView) machineText(name string) string {
 	return ""
 }
 
-// facts are machines, mixes and policies: what they are, where their figures come from.
+// facts describes machines, mixes and policies, and the sources of their figures.
 func (v arenaView) facts() (machines, mixes, policies []render.Fact) {
 	for _, m := range v.Machines {
 		text := m.About
@@ -189,7 +189,7 @@ func (v arenaView) facts() (machines, mixes, policies []render.Fact) {
 	return machines, mixes, policies
 }
 
-// lineOf is a policy's on a machine under a mix.
+// lineOf is a policy's line on a machine under a mix.
 func (v arenaView) lineOf(policy, machine, mix string) (arena.Line, bool) {
 	for _, l := range v.sum.Lines {
 		if l.Policy == policy && l.Machine == machine && l.Mix == mix {
@@ -199,7 +199,7 @@ func (v arenaView) lineOf(policy, machine, mix string) (arena.Line, bool) {
 	return arena.Line{}, false
 }
 
-// tried are the mixes that fitted a machine of the result: of a plan's, no others are in any
+// tried are the mixes that fitted a machine of the result; the plan's other mixes are in no
 // figure. A result without runs has all of them.
 func (v arenaView) tried() []arena.Named {
 	tried := slices.DeleteFunc(slices.Clone(v.Mixes), func(x arena.Named) bool {
@@ -211,7 +211,7 @@ func (v arenaView) tried() []arena.Named {
 	return tried
 }
 
-// mixesOn are those that fit a machine, in order.
+// mixesOn are the mixes that fit a machine, in order.
 func (v arenaView) mixesOn(machine string) (all []string) {
 	for _, x := range v.Mixes {
 		if slices.ContainsFunc(v.sum.Lines, func(l arena.Line) bool { return l.Machine == machine && l.Mix == x.Name }) {

@@ -11,7 +11,7 @@ import (
 
 type canvas struct{ render.Canvas }
 
-// panel is one picture in its card, with the table of what it shows.
+// panel is one picture in its card, with the table of its figures.
 type panel struct {
 	ID, Title, Sub string
 	Table          table
@@ -19,15 +19,15 @@ type panel struct {
 	draw           func(*canvas)
 }
 
-// Picture is the SVG of a panel; everything in it was escaped by the canvas.
+// Picture is the SVG of a panel; the canvas has escaped everything in it.
 func (p panel) Picture() template.HTML {
 	var c canvas
 	p.draw(&c)
 	return c.Canvas.Picture(barsWide, p.high, p.ID, p.Title+". "+p.Sub, "")
 }
 
-// hues is how many colours there are; arms beyond have them again, paler. The arm
-// that the others are compared with is grey. Lines differ by dashes too.
+// hues is the number of colours; further arms repeat them, paler. The reference arm is
+// grey. Lines also differ by dashes.
 const hues = 5
 
 func styleOf(n int) string {
@@ -38,7 +38,7 @@ func styleOf(n int) string {
 	return text
 }
 
-// style is an arm's: 0 is the base's, the others have 1 to 5, then 7 to 11.
+// style is an arm's style: 0 is the reference's, the others have 1 to 5, then 7 to 11.
 func (v scenarioView) style(arm int) int {
 	if arm == v.base {
 		return 0
@@ -50,7 +50,7 @@ func (v scenarioView) style(arm int) int {
 	return (at/hues)*(hues+1) + at%hues + 1
 }
 
-// scenarioStyle is of what the panels draw.
+// scenarioStyle is the style of what the panels draw.
 const scenarioStyle = `
 svg{--s0:#6b7782;--s1:#c2570a;--s2:#0a62c2;--s3:#0b7a4b;--s4:#8a3fa0;--s5:#a3123b}
 @media (prefers-color-scheme:dark){svg{--s0:#a5b0bb;--s1:#ff9d4d;--s2:#5aa7ff;--s3:#53cf8b;--s4:#d19be8;--s5:#ff8f9f}}

@@ -18,7 +18,7 @@ func (p *plot) panel(id, title, sub string, t table) panel {
 	return panel{ID: id, Title: title, Sub: sub, Table: t, high: p.height(), draw: p.draw}
 }
 
-// armPanels are bars of what is of whole runs.
+// armPanels are bars of figures of whole runs.
 func (v scenarioView) armPanels() []panel {
 	var out []panel
 	for i, sub := range []string{"Share of the DRAM reads of all workloads; more is better.", "Instance-time that was not bound, of approved workloads (as in MAO, Fig. 6)."} {
@@ -37,7 +37,8 @@ func (v scenarioView) armPanels() []panel {
 	return out
 }
 
-// changePanels are the services' latency and CPU against the base (as in MAO, Fig. 8).
+// changePanels are the services' latency and CPU relative to the reference arm (as in MAO,
+// Fig. 8).
 func (v scenarioView) changePanels() (out []panel) {
 	for _, m := range []figure{v.figureNamed(scenario.Latency), v.figureNamed(scenario.CPUPerOp)} {
 		b := bars{print: render.Change, axis: shortChange}
@@ -94,7 +95,7 @@ func paperCell(r barRow) scenarioCell {
 	return scenarioCell{Text: render.Change(r.mark)}
 }
 
-// moment is one figure of a sample; latency has none where there are no requests.
+// moment is one figure of a sample; there is no latency without requests.
 type moment struct {
 	id, title, sub string
 	of             func(scenario.Sample) (float64, bool)
@@ -108,8 +109,8 @@ var moments = []moment{
 	{"unbound", "Unbound share", "Of approved workloads, those that are not bound (as in MAO, Fig. 6).", func(s scenario.Sample) (float64, bool) { return s.Unbound, true }, true},
 }
 
-// timePanels have a line for each arm: the median of its seeds, in a band from the
-// lowest to the highest.
+// timePanels have a line for each arm: the median of its seeds, in a band from the lowest
+// to the highest.
 func (v scenarioView) timePanels() (out []panel) {
 	for _, m := range moments {
 		lines := v.timeLines(m)
@@ -165,7 +166,7 @@ func momentOf(a scenario.Outcome, k int, m moment) (point, bool) {
 	return point{hour, s.Median, s.Min, s.Max}, ok
 }
 
-// largest is the unit of the largest figure: one for all of a picture.
+// largest is the unit of the largest figure, used for the whole picture.
 func largest(lines []line) unitOf {
 	top := 0.0
 	for _, l := range lines {
@@ -192,7 +193,7 @@ func rescaled(lines []line, scale float64) []line {
 	return lines
 }
 
-// hours sets the x axis: whole days where there are many.
+// hours sets the x axis, in whole days where there are many.
 func (p *plot) hours() {
 	p.x0, p.x1 = 0, 1e-6
 	for _, l := range p.lines {
@@ -209,7 +210,7 @@ func (p *plot) hours() {
 	p.xStep = p.x1 / ticks
 }
 
-// mostRows of a table are a page's: more samples are put together.
+// mostRows bounds the rows of a table to about a page: further samples are combined.
 const mostRows = 24
 
 func timeTable(lines []line, unit string) table {
@@ -251,7 +252,7 @@ func meanOf(points []point) (text, hour string) {
 	return render.Number(sum / n), hour
 }
 
-// short is a figure of an axis.
+// short formats a figure of an axis.
 func short(v float64) string {
 	if math.Abs(v) < 1e-9 {
 		return "0"

@@ -10,19 +10,20 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// Bins of load. Half as wide where the load hardly changes.
+// Bins of load; half as wide where the load hardly changes.
 const (
 	binWide   = 0.10
 	binNarrow = 0.05
 	narrow    = 0.40
 )
 
-// gainPanel is the latency that an arm saves against the base's load (as in MAO,
-// Fig. 4).
+// gainPanel is the latency that an arm saves, by the reference arm's load (as in MAO, Fig.
+// 4).
 //
 //  1. Samples of the same hour and seed are paired.
-//  2. A pair's gain is 1 − latency / latency of the base; its load is the base's.
-//  3. Of each seed the mean of the pairs of a bin counts; of the seeds the median.
+//  2. A pair's gain is 1 − latency / reference latency; its load is the reference's.
+//  3. Each seed contributes the mean of its pairs in a bin; the median of the seeds is
+//     shown.
 func (v scenarioView) gainPanel() (panel, bool) {
 	width := v.binWidth()
 	p := plot{xLabel: "load: CPUs in use under " + v.Arms[v.base].Name, yLabel: "gain", x1: 1, xStep: 0.2, xText: shortPercent, yText: shortChange}
@@ -81,7 +82,7 @@ func (v scenarioView) binWidth() float64 {
 	return binWide
 }
 
-// gainIn is of one bin; n is how many samples there were.
+// gainIn is the gain in one bin; n is the number of samples.
 func gainIn(a, base scenario.Outcome, from, width float64) (s scenario.Spread, n int) {
 	var means []float64
 	scenario.EachPair(a, base, func(r, b scenario.Run) {
@@ -99,7 +100,7 @@ func gainIn(a, base scenario.Outcome, from, width float64) (s scenario.Spread, n
 	return scenario.SpreadOf(means), n
 }
 
-// eachHour calls f with the samples of two series that are of the same time.
+// eachHour calls f with the samples of two series that have the same time.
 func eachHour(a, b []scenario.Sample, f func(a, b scenario.Sample)) {
 	for i, k := 0, 0; i < len(a) && k < len(b); {
 		switch {
@@ -157,10 +158,10 @@ func quantile(sorted []float64, share float64) float64 {
 	return sorted[min(max(at, 0), len(sorted)-1)]
 }
 
-// clear is a change of local ratio that is one; less is noise of the demand.
+// clear is the least change of local ratio that counts; less is noise of the demand.
 const clear = 0.005
 
-// gainTable is how much more local workloads are (as in MAO, Fig. 9).
+// gainTable is how much the local ratio of workloads grows (as in MAO, Fig. 9).
 func (v scenarioView) gainTable() (t table, ok bool) {
 	t = table{Caption: "Gain of local ratio over " + v.Arms[v.base].Name + ", workload by workload, of all seeds", Keys: 1,
 		Heads: []string{"arm", "median, lowest to highest", "workloads that are more local", "less local"}}
@@ -172,8 +173,8 @@ func (v scenarioView) gainTable() (t table, ok bool) {
 	return t, ok
 }
 
-// gains are of workloads of the same name and seed under the base; none if there are
-// no such.
+// gains are compared with workloads of the same name and seed under the reference arm;
+// there are none if there are no such workloads.
 func (v scenarioView) gains(arm int) []scenarioCell {
 	var all []float64
 	more, less := 0, 0

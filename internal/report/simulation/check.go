@@ -13,11 +13,11 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// modelled is all that a scenario's figures can be.
+// modelled is the only source that a scenario's figures can have.
 const modelled = "modelled"
 
-// checkScenario refuses what no face can show honestly. The empty result is shown: it says
-// that there is nothing.
+// checkScenario refuses what cannot be shown honestly. An empty result is shown: it says that there
+// is nothing.
 func checkScenario(r scenario.Result) error {
 	if r.Schema > scenario.ResultSchema {
 		return fmt.Errorf("show result: schema %d is newer than %d", r.Schema, scenario.ResultSchema)
@@ -34,8 +34,8 @@ func checkScenario(r scenario.Result) error {
 	return nil
 }
 
-// checkNumbers refuses NaN, infinities, negative amounts, and ratios above 1. Of a
-// negative figure only a claim's is meant.
+// checkNumbers refuses NaN, infinities, negative amounts, and ratios above 1. Only a
+// claim's figure may be negative.
 func checkNumbers(path string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Float64, reflect.Int:
@@ -49,7 +49,7 @@ func checkNumbers(path string, v reflect.Value) error {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-			if err := checkNumbers(strings.Trim(path+"."+name, "."), v.Field(i)); err != nil { // inside of an Opt nothing has a name
+			if err := checkNumbers(strings.Trim(path+"."+name, "."), v.Field(i)); err != nil { // fields inside an Opt have no name
 				return err
 			}
 		}
@@ -57,11 +57,11 @@ func checkNumbers(path string, v reflect.Value) error {
 	return nil
 }
 
-// most is beyond every figure that a scenario can have: an exabyte, or the age of the
+// most is larger than every figure that a scenario can have: an exabyte, or the age of the
 // world in seconds. Larger ones overflow where they are divided and drawn.
 const most = 1e18
 
-// rounding is what a sum of shares may be above 1.
+// rounding is how far a sum of shares may exceed 1.
 const rounding = 1e-9
 
 func checkNumber(path string, v reflect.Value) error {

@@ -9,14 +9,14 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// noFigure is said of a claim that has none.
+// noFigure is shown for a claim without a figure.
 const noFigure = "no figure in our text"
 
 // claimed is a paper's figure beside ours, in words.
 type claimed struct {
 	scenario.Judged
 	figure figure
-	seeds  int // that it could be of
+	seeds  int // seeds that it could cover
 }
 
 func (v scenarioView) claimed() (all []claimed) {
@@ -39,13 +39,13 @@ func (v scenarioView) seedsOf(c scenario.Claim) int {
 	return pairs(v.Arms[a], v.Arms[base])
 }
 
-// what says what it is of: "latency of feed: mao against balancing".
+// what says what the figure describes: "latency of feed: mao against balancing".
 func (c claimed) what() string {
 	text := c.figure.title
 	switch {
 	case c.Service != "":
 		text += " of " + c.Service
-	case c.figure.OfServices() && c.Metric != scenario.LocalRatio: // that is of the whole run
+	case c.figure.OfServices() && c.Metric != scenario.LocalRatio: // that metric covers the whole run
 		text += " of all services"
 	}
 	text += ": " + render.Or(c.Arm, unknown)
@@ -55,7 +55,7 @@ func (c claimed) what() string {
 	return text + " against " + c.Against
 }
 
-// paper is its figure: a change, or the figure itself.
+// paper is the paper's figure: a change, or the figure itself.
 func (c claimed) paper() string {
 	v, ok := c.Value.Get()
 	switch {
@@ -74,8 +74,8 @@ func (c claimed) ours() scenarioCell {
 	return changeCell(c.Ours).of(c.Ours, c.seeds)
 }
 
-// verdict compares ours with the paper's: by the range of the seeds. It is "" where
-// one of them is missing.
+// verdict compares our figure with the paper's, by the range of the seeds. It is "" where
+// either is missing.
 func (c claimed) verdict() string {
 	paper, ok := c.Value.Get()
 	low, high, mid := c.Ours.Min, c.Ours.Max, c.Ours.Median

@@ -9,22 +9,23 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// figure is a metric in words. What it is of, and how arms compare by it, is
-// sim/scenario's to say.
+// figure is a metric in words. sim/scenario decides what it covers, and how arms compare by
+// it.
 type figure struct {
 	scenario.Metric
 	title string
 	print func(float64) string
 }
 
-// judged says whether the best is marked. IPC's is not: threads that spin retire
+// judged reports whether the best is marked. IPC's is not: threads that spin retire
 // instructions too.
 func (f figure) judged() bool { return f.Name != "ipc" }
 
-// wholeRun is said of what is counted from the start, and not after the warm-up.
+// wholeRun is added to figures that are counted from the start, and not only after the
+// warm-up.
 const wholeRun = ", whole run"
 
-// figureOf gives a metric its words; one that has none is called by its name.
+// figureOf gives a metric its words; an unknown metric is shown by its name.
 func figureOf(m scenario.Metric, seconds float64) figure {
 	switch m.Name {
 	case scenario.Latency:
@@ -51,7 +52,7 @@ func figureOf(m scenario.Metric, seconds float64) figure {
 	return figure{m, m.Name, render.Number}
 }
 
-// figureNamed finds one; of a name that no metric has there is no figure.
+// figureNamed finds a figure by its metric's name; an unknown name has no figure.
 func (v scenarioView) figureNamed(name string) figure {
 	m, ok := scenario.MetricOf(name)
 	if !ok {
@@ -60,7 +61,7 @@ func (v scenarioView) figureNamed(name string) figure {
 	return figureOf(m, v.Seconds)
 }
 
-// serviceFigures are the columns of a service.
+// serviceFigures are the columns of a service's table.
 func (v scenarioView) serviceFigures() (all []figure) {
 	for _, m := range scenario.Metrics() {
 		if m.OfServices() {
@@ -70,7 +71,8 @@ func (v scenarioView) serviceFigures() (all []figure) {
 	return all
 }
 
-// armFigures are the columns of an arm: how local it is, and what services do not have.
+// armFigures are the columns of the arms' table: local ratio, and figures that services do
+// not have.
 func (v scenarioView) armFigures() []figure {
 	all := []figure{v.figureNamed(scenario.LocalRatio)}
 	for _, m := range scenario.Metrics() {
@@ -81,7 +83,7 @@ func (v scenarioView) armFigures() []figure {
 	return all
 }
 
-// droppedShare is of what was asked of a service; arms are not compared by it.
+// droppedShare is the dropped share of a service's requests; arms are not compared by it.
 func droppedShare(a scenario.Outcome, service string) scenario.Spread {
 	var shares []float64
 	for _, r := range a.Runs {
@@ -94,13 +96,13 @@ func droppedShare(a scenario.Outcome, service string) scenario.Spread {
 	return scenario.SpreadOf(shares)
 }
 
-// above is for figures in which 0 says that there is none.
+// above is for figures in which 0 means that there is none.
 func above(v float64) (float64, bool) { return v, v > 0 }
 
 // alike is a relative difference that the printed figures do not show.
 const alike = 0.0005
 
-// best marks the best of the medians, and those that are alike; none where all are.
+// best marks the best of the medians and those that are alike; none if all are alike.
 func best(medians []scenario.Spread, less bool) []bool {
 	marks, top, known, marked := make([]bool, len(medians)), math.NaN(), 0, 0
 	for _, s := range medians {

@@ -15,8 +15,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// The fixture is made up: it looks like a result, and is none. 'go test -update'
-// writes it anew.
+// The fixture is made up: it looks like a result, and is not one. 'go test -update' writes
+// it anew.
 const fixtureFile = "result.json"
 
 func scenarioFixture(t *testing.T) (r scenario.Result) {
@@ -34,7 +34,7 @@ func scenarioFixture(t *testing.T) (r scenario.Result) {
 }
 
 func TestMain(m *testing.M) {
-	// Flags are not parsed yet when files are first read: this is the place.
+	// Files are first read before flags are parsed, so they are written here.
 	os.Exit(runTests(m))
 }
 
@@ -46,7 +46,7 @@ func writeFixture() error {
 	return os.WriteFile(filepath.Join("testdata", "scenario", fixtureFile), append(data, '\n'), 0o644)
 }
 
-// dice is a small generator: the fixture is the same everywhere.
+// dice is a small generator, so the fixture is the same everywhere.
 type dice uint64
 
 func (d *dice) roll() float64 {
@@ -57,7 +57,7 @@ func (d *dice) roll() float64 {
 	return float64((z^z>>31)>>40) / (1 << 24)
 }
 
-// around is v, give or take a share of it.
+// around is v, plus or minus a share of it.
 func (d *dice) around(v, share float64) float64 { return rounded(v * (1 + share*(2*d.roll()-1))) }
 
 func rounded(v float64) float64 { return math.Round(v*1e7) / 1e7 }
@@ -144,7 +144,7 @@ func (a fakeArm) run(seed uint64) scenario.Run {
 	return r
 }
 
-// series is three days in 48 samples: a day goes up and down in a straight line.
+// series is three days in 48 samples: a day goes up and down in straight lines.
 func (a fakeArm) series(d, demand *dice) (out []scenario.Sample) {
 	for i := range 48 {
 		hour := float64(i+1) * 1.5

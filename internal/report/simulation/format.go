@@ -7,7 +7,7 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// none is a figure that there is none of: latency of a service without requests.
+// none is shown for a missing figure, such as the latency of a service without requests.
 const (
 	none    = "none"
 	unknown = render.Unknown
@@ -21,16 +21,16 @@ type unitOf struct {
 // spans are units of time, for an axis.
 var spans = []unitOf{{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}, {"ns", 1e-9}}
 
-// perSecond of a run of unknown length is all of it.
+// perSecond is a rate; for a run of unknown length it is the whole amount.
 func perSecond(ops, seconds float64) string {
-	if rate := ops / seconds; rate <= most { // NaN is not
+	if rate := ops / seconds; rate <= most { // false for NaN
 		return render.Number(rate) + "/s"
 	}
 	return render.Scaled(ops, 3)
 }
 
-// rangeOf is the lowest and the highest seed; "" of one seed, and of seeds that
-// are printed alike.
+// rangeOf is the lowest and the highest seed; "" with one seed, and if both are printed
+// alike.
 func rangeOf(s scenario.Spread, print func(float64) string) string {
 	low, high := print(s.Min), print(s.Max)
 	if s.N < 2 || low == high {

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// scenario.tmpl is well-formed XML too: the test reads it as such.
+// scenario.tmpl is also well-formed XML: the test reads it as such.
 //
 //go:embed scenario.tmpl
 var scenarioPage string
@@ -24,7 +24,7 @@ type section struct {
 	Panels         []panel
 	Tables         []table
 	Folded         []table
-	Names          []render.Fact // what is meant by names of the tables
+	Names          []render.Fact // explanation of names in the tables
 }
 
 // ScenarioHTML writes one self-contained page: no scripts, nothing fetched.
@@ -71,7 +71,7 @@ func (v scenarioView) sections() (out []section) {
 	if panels := v.timePanels(); len(panels) > 0 {
 		out = append(out, section{ID: "time", Title: "Over time", Sub: "Lines are medians of the seeds; bands go from the lowest to the highest. Arms that are alike cover each other.", Panels: panels})
 	}
-	s := section{ID: "spread", Title: "When it pays, and for whom"}
+	s := section{ID: "spread", Title: "When it pays, and for which workloads"}
 	for _, make := range []func() (panel, bool){v.gainPanel, v.spreadPanel} {
 		if p, ok := make(); ok {
 			s.Panels = append(s.Panels, p)
@@ -89,7 +89,7 @@ func (v scenarioView) sections() (out []section) {
 	return out
 }
 
-// ratioTables are the services', with a caption that says what × is.
+// ratioTables are the services' tables, with a caption that explains ×.
 func (v scenarioView) ratioTables() []table {
 	var out []table
 	for _, t := range v.tables {

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// One seed that changes nothing is the same, and not "0% lower".
+// One seed without a change is "the same", and not "0% lower".
 func TestDecisionChangeWords(t *testing.T) {
 	for _, c := range []struct {
 		s    scenario.Spread
@@ -31,7 +31,7 @@ func TestDecisionChangeWords(t *testing.T) {
 	}
 }
 
-// A seed that cannot be compared is not left out in silence.
+// A seed that cannot be compared is not left out silently.
 func TestDecisionPartOfTheSeeds(t *testing.T) {
 	r := scenarioFixture(t)
 	r.Arms[0].Runs[2].Services[1].P99S = 0
@@ -47,7 +47,8 @@ func TestDecisionPartOfTheSeeds(t *testing.T) {
 	}
 }
 
-// Where another arm does better than the oracle, the page says that it is no ceiling.
+// Where another arm does better than the oracle, the page says that the oracle is no
+// ceiling.
 func TestDecisionNoCeiling(t *testing.T) {
 	r := scenarioFixture(t)
 	r.Arms[1].Policy = handPolicy // mao-a's figures are worse than mao-b's
@@ -59,6 +60,6 @@ func TestDecisionNoCeiling(t *testing.T) {
 	r = scenarioFixture(t)
 	r.Arms[2].Policy = handPolicy
 	if out := scenarioText(t, r, render.TextOptions{UTF8: true}); strings.Contains(out, "ceiling") {
-		t.Error("nobody does better than the best")
+		t.Error("no arm does better than the best")
 	}
 }

@@ -79,7 +79,7 @@ func scenarioHTML(t *testing.T, r scenario.Result) string {
 	return b.String()
 }
 
-// scenarioFixtures are what every face must take.
+// scenarioFixtures are what every output must handle.
 func scenarioFixtures(t *testing.T) map[string]scenario.Result {
 	one := scenarioFixture(t)
 	one.Arms = one.Arms[2:3]
@@ -97,7 +97,7 @@ func scenarioFixtures(t *testing.T) map[string]scenario.Result {
 
 const evil = "\x1b[31m<script>alert(1)</script>\u202e \"&'\n"
 
-// hostileScenario has names that others made.
+// hostileScenario has names from an untrusted source.
 func hostileScenario(t *testing.T) scenario.Result {
 	r := scenarioFixture(t)
 	r.Scenario, r.About, r.Digest, r.Machine, r.From, r.Against = evil, evil, evil, evil, evil, evil
@@ -115,8 +115,8 @@ func hostileScenario(t *testing.T) scenario.Result {
 	return r
 }
 
-// sparse lacks what it can lack: samples, workloads, claims, a seed of an arm, a
-// service of an arm, latency of the base, and an arm without runs.
+// sparse lacks what it can lack: samples, workloads, claims, a seed of an arm, a service of
+// an arm, latency of the reference, and it has an arm without runs.
 func sparse(t *testing.T) scenario.Result {
 	r := scenarioFixture(t)
 	r.Arms = append(r.Arms[:3], scenario.Outcome{Name: "never ran"})
@@ -159,7 +159,7 @@ func many(t *testing.T) scenario.Result {
 	return r
 }
 
-// extreme is as large and as small as figures may be.
+// extreme has figures as large and as small as allowed.
 func extreme(t *testing.T) scenario.Result {
 	r := scenarioFixture(t)
 	for i := range r.Arms {
@@ -176,7 +176,7 @@ func extreme(t *testing.T) scenario.Result {
 	return r
 }
 
-// No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
+// No line is wider than the terminal, no control sequence reaches it, and ASCII is ASCII.
 func TestDecisionTextFits(t *testing.T) {
 	for name, r := range scenarioFixtures(t) {
 		for _, width := range []int{60, 80, 100, 140} {
@@ -255,7 +255,7 @@ func wellFormed(t *testing.T, name, text string) {
 	}
 }
 
-// Both faces give the same answer, the same figures and the same notes.
+// Both outputs give the same answer, the same figures and the same notes.
 func TestParityFaces(t *testing.T) {
 	for name, r := range scenarioFixtures(t) {
 		v, err := newScenarioView(r)
@@ -287,7 +287,7 @@ func TestParityFaces(t *testing.T) {
 	}
 }
 
-// What is no figure is refused, and so is a result that claims to be measured.
+// Invalid figures are refused, and so is a result that claims to be measured.
 func TestDecisionRefused(t *testing.T) {
 	for _, c := range []struct {
 		change func(*scenario.Result)
@@ -314,7 +314,7 @@ func TestDecisionRefused(t *testing.T) {
 	}
 }
 
-// What there is none of is none, and never 0.
+// A missing figure is "none", and never 0.
 func TestDecisionNone(t *testing.T) {
 	v, err := newScenarioView(scenarioFixture(t))
 	if err != nil {
@@ -336,7 +336,7 @@ func TestDecisionNone(t *testing.T) {
 	}
 }
 
-// Ratios are of the same seed: what the seeds differ by is not the arm's.
+// Ratios are within a seed: differences between seeds are not the arm's.
 func TestDecisionPairedBySeed(t *testing.T) {
 	run := func(seed uint64, latency float64) scenario.Run {
 		return scenario.Run{Seed: seed, LocalRatio: 0.5, Services: []scenario.Service{{Name: "a", Ops: 1, LatencyS: latency}, {Name: "b", Ops: 1, LatencyS: 1}, {Name: "c", Ops: 1}}}
@@ -365,8 +365,8 @@ func TestDecisionPairedBySeed(t *testing.T) {
 	}
 }
 
-// Every claim says what it is of, the paper's figure, ours, and how they compare; what
-// is missing on either side is named, and not judged.
+// Every claim says what it covers, the paper's figure, ours, and how they compare. A figure
+// that is missing on either side is named, and not judged.
 func TestDecisionClaims(t *testing.T) {
 	some := unit.Some[float64]
 	arm := func(name string) scenario.Outcome {
@@ -416,7 +416,7 @@ func TestDecisionClaims(t *testing.T) {
 	}
 }
 
-// Only a paper's change against the arm that all are compared with is a diamond.
+// Only a paper's change relative to the reference arm is a diamond.
 func TestDecisionDiamonds(t *testing.T) {
 	claim := scenario.Claim{Arm: "mao-b", Against: "numa-balancing", Service: "feed", Metric: scenario.Latency}
 	for _, c := range []struct {
@@ -439,7 +439,7 @@ func TestDecisionDiamonds(t *testing.T) {
 	}
 }
 
-// A figure is not called by its name in a file.
+// A figure is not shown by its name in a file.
 func TestEveryMetricHasWords(t *testing.T) {
 	for _, m := range scenario.Metrics() {
 		if f := figureOf(m, 1); f.title == m.Name && strings.Contains(m.Name, "_") {
@@ -448,7 +448,7 @@ func TestEveryMetricHasWords(t *testing.T) {
 	}
 }
 
-// The gain by load is of pairs of one hour and seed.
+// The gain by load uses pairs of one hour and seed.
 func TestDecisionGainByLoad(t *testing.T) {
 	base := scenario.Outcome{Runs: []scenario.Run{{Seed: 1, Series: []scenario.Sample{{Hour: 1, Load: 0.15, LatencyS: 1}, {Hour: 2, Load: 0.19, LatencyS: 1}, {Hour: 3, Load: 0.9, LatencyS: 2}, {Hour: 4, Load: 0.95}}}}}
 	arm := scenario.Outcome{Runs: []scenario.Run{{Seed: 1, Series: []scenario.Sample{{Hour: 1, Load: 0.5, LatencyS: 0.9}, {Hour: 2, LatencyS: 0.7}, {Hour: 2.5, LatencyS: 9}, {Hour: 3, LatencyS: 1}, {Hour: 4, LatencyS: 1}}}}}
@@ -465,7 +465,7 @@ func TestDecisionGainByLoad(t *testing.T) {
 func TestDecisionBest(t *testing.T) {
 	of := func(values ...float64) (all []scenario.Spread) {
 		for _, v := range values {
-			if math.IsNaN(v) { // there is none
+			if math.IsNaN(v) { // no figure
 				all = append(all, scenario.Spread{})
 				continue
 			}
@@ -519,7 +519,7 @@ func TestDecisionScenarioFullDisk(t *testing.T) {
 	}
 }
 
-// TestScenarioPictures writes what a person should look at: PICTURES=folder.
+// TestScenarioPictures writes pages for a person to look at: PICTURES=folder.
 func TestScenarioPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {

@@ -8,8 +8,8 @@ import (
 	"homenode/internal/render"
 )
 
-// bars are horizontal, from 0 to either side, in groups: arms, or arms of services.
-// Names stand at the left and figures at the right, so that nothing hangs on colour.
+// bars are horizontal, from 0 to either side, in groups: arms, or arms of services. Names
+// are at the left and figures at the right, so that nothing depends on colour.
 //
 //	feed
 //	mao-a           ██├─┤│      −4.7%
@@ -17,8 +17,8 @@ import (
 type bars struct {
 	groups []barGroup
 	print  func(float64) string // figures
-	axis   func(float64) string // of the axis: round ones
-	top    float64              // what the axis reaches at least; 0: what it must
+	axis   func(float64) string // of the axis: round figures
+	top    float64              // least extent of the axis; 0: as far as needed
 }
 
 type barGroup struct {
@@ -26,7 +26,7 @@ type barGroup struct {
 	rows []barRow
 }
 
-// barRow has no figure where known is false; Mark is the paper's, if marked.
+// barRow has no figure where known is false; Mark is the paper's figure, if marked.
 type barRow struct {
 	name             string
 	style            int
@@ -41,7 +41,7 @@ const (
 	barsWide     = 480.0
 	barName      = 118.0
 	barFigure    = 60.0 // room for a figure
-	barMark      = 64.0 // room for a paper's
+	barMark      = 64.0 // room for a paper's figure
 	barRowH      = 19.0
 	barThick     = 11.0
 	barGroupHead = 22.0
@@ -81,7 +81,7 @@ func (b bars) height() float64 {
 	return h
 }
 
-// reach is from where to where the axis goes.
+// reach is the extent of the axis.
 func (b bars) reach() (low, high float64) {
 	high = b.top
 	for _, g := range b.groups {

@@ -9,21 +9,21 @@ import (
 	"homenode/internal/render"
 )
 
-// plot is lines over two axes that both are linear.
+// plot is lines over two linear axes.
 type plot struct {
 	xLabel, yLabel string
 	x0, x1         float64
 	xStep          float64
-	y0, y1         float64 // what the axis reaches at least
+	y0, y1         float64 // least extent of the axis
 	xText, yText   func(float64) string
 	lines          []line
 }
 
-// line is an arm. Where a point is unknown (NaN) it is broken.
+// line is an arm. It is broken where a point is unknown (NaN).
 type line struct {
 	name   string
 	style  int
-	steps  bool // as a distribution goes
+	steps  bool // drawn in steps, as a distribution
 	marks  bool
 	points []point
 }
@@ -52,7 +52,7 @@ func (p *plot) empty() bool {
 	return true
 }
 
-// places puts the lines' names in rows below the plot.
+// places puts the names of the lines in rows below the plot.
 func (p *plot) places() (at []render.LegendEntry, rows int) {
 	return render.Legend(render.Each(p.lines, func(l line) string { return l.name }), plotLeft, barsWide)
 }
@@ -62,7 +62,7 @@ func (p *plot) height() float64 {
 	return plotTop + plotHigh + plotFoot + float64(rows)*nameRow
 }
 
-// reach is from where to where the y axis goes.
+// reach is the extent of the y axis.
 func (p *plot) reach() (low, high float64) {
 	low, high = p.y0, p.y1
 	for _, l := range p.lines {
@@ -84,7 +84,7 @@ func (p *plot) reach() (low, high float64) {
 	return low, high
 }
 
-// frame is where figures are in the picture.
+// frame maps figures to positions in the picture.
 type frame struct{ x, y func(float64) float64 }
 
 func (p *plot) draw(c *canvas) {
@@ -130,7 +130,7 @@ func (p *plot) names(c *canvas, end float64) {
 	}
 }
 
-// band is from the lowest to the highest seed.
+// band is the area from the lowest to the highest seed.
 func (l line) band(c *canvas, f frame) {
 	if l.marks || l.steps {
 		return
@@ -182,7 +182,7 @@ func (l line) mark(c *canvas, f frame, pt point) {
 	c.Circle(x, f.y(pt.y), 3, "dot "+styleOf(l.style))
 }
 
-// parts are what is known, without what is not between.
+// parts are the known stretches; gaps between them are not drawn.
 func (l line) parts() (out [][]point) {
 	var part []point
 	for _, pt := range append(l.points, point{y: math.NaN()}) {

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// table is rows of cells, for both faces. The first Keys columns name the row: they
-// are to the left, and are repeated where a wide table is broken.
+// table is rows of cells, for both outputs. The first Keys columns name the row: they are
+// at the left, and are repeated where a wide table is broken.
 type table struct {
 	Caption string
 	Heads   []string // a line break makes a narrow column of two words
@@ -19,14 +19,14 @@ type table struct {
 	Rows    [][]scenarioCell
 }
 
-// scenarioCell is a figure, and from where to where the seeds go.
+// scenarioCell is a figure, and the range of its seeds.
 type scenarioCell struct {
 	Text, Range string
 	Best        bool
-	Partly      bool // it is of some of the seeds only
+	Partly      bool // only some of the seeds have it
 }
 
-// first leaves only so many columns.
+// first keeps only the first n columns.
 func (t table) first(n int) table {
 	t.Heads = t.Heads[:n]
 	for i, row := range t.Rows {
@@ -49,7 +49,7 @@ func cellOf(s scenario.Spread, print func(float64) string) scenarioCell {
 	return scenarioCell{Text: print(s.Median), Range: rangeOf(s, print)}
 }
 
-// of says so where a figure is of fewer seeds than there are.
+// of says so if a figure covers fewer seeds than there are.
 func (c scenarioCell) of(s scenario.Spread, seeds int) scenarioCell {
 	if s.N > 0 && s.N < seeds {
 		c.Range = strings.TrimSpace(c.Range + " (" + strconv.Itoa(s.N) + "/" + strconv.Itoa(seeds) + ")")
@@ -64,7 +64,7 @@ func (v scenarioView) own(m figure, arm int, service string) scenarioCell {
 	return cellOf(s, m.print).of(s, len(v.Arms[arm].Runs))
 }
 
-// pairs are the seeds that two arms have in common.
+// pairs is the number of seeds that two arms have in common.
 func pairs(a, base scenario.Outcome) (n int) {
 	scenario.EachPair(a, base, func(_, _ scenario.Run) { n++ })
 	return n
@@ -90,7 +90,7 @@ func (v scenarioView) armTable() table {
 	return t
 }
 
-// serviceTable has the base's figures, and how many times them the others' are.
+// serviceTable has the reference arm's figures, and the others' as multiples of them.
 func (v scenarioView) serviceTable(name string) table {
 	base := v.Arms[v.base]
 	t := table{Caption: name + replicasOf(v, name), Heads: []string{"arm"}, Keys: 1}
@@ -110,7 +110,7 @@ func (v scenarioView) serviceTable(name string) table {
 			s := droppedShare(a, name)
 			row = append(row, cellOf(s, render.Percent).of(s, len(a.Runs)))
 		}
-		if a.Name == base.Name && i == v.base { // the measure of the others stands first
+		if a.Name == base.Name && i == v.base { // the reference stands first
 			t.Rows = append([][]scenarioCell{row}, t.Rows...)
 			continue
 		}
@@ -142,7 +142,7 @@ func (v scenarioView) serviceCell(name string, m figure, arm int) scenarioCell {
 	c := cellOf(all[arm], render.Times).of(all[arm], pairs(v.Arms[arm], base))
 	if arm == v.base {
 		c = v.own(m, arm, name)
-	} else if all[arm].N == 0 && m.Over(v.Arms[arm], name).N > 0 { // it has it, the base has not
+	} else if all[arm].N == 0 && m.Over(v.Arms[arm], name).N > 0 { // the arm has a figure, the reference has none
 		c = v.own(m, arm, name)
 		c.Text += " alone"
 	}
@@ -186,7 +186,7 @@ func (v scenarioView) claimTable() table {
 	return t
 }
 
-// armsAbout says what the arms are.
+// armsAbout describes the arms.
 func (v scenarioView) armsAbout() (out []render.Fact) {
 	for i, a := range v.Arms {
 		text := render.Or(a.About, "policy "+render.Or(a.Policy, "none"))

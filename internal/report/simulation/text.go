@@ -50,7 +50,7 @@ func (p *scenarioPrinter) section(title, sub string) {
 	}
 }
 
-// claims stand one below the other: their words are too long for columns.
+// claims are printed one below the other: their texts are too long for columns.
 func (p *scenarioPrinter) claims(all []claimed) {
 	if len(all) == 0 {
 		return
@@ -65,8 +65,8 @@ func (p *scenarioPrinter) claims(all []claimed) {
 	}
 }
 
-// beside says "paper −12.1%, ours −9.7% (−11.2% to −8.1%): less, the same way"; where
-// the paper has no figure there is nothing to judge.
+// beside says "paper −12.1%, ours −9.7% (−11.2% to −8.1%): less, the same way"; without a
+// figure of the paper there is nothing to judge.
 func (c claimed) beside() string {
 	paper, ours := c.paper(), c.ours()
 	if !c.Value.Known() {
@@ -84,8 +84,8 @@ func (c claimed) beside() string {
 	return text
 }
 
-// keyWidth and cellWidth are what is left of a long name: a key and a cell fit the
-// narrowest terminal.
+// keyWidth and cellWidth are the lengths to which long names are cut: a key and a cell fit
+// the narrowest terminal.
 const (
 	keyWidth  = 24
 	cellWidth = 21

@@ -12,17 +12,17 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// scenarioView is what both faces show.
+// scenarioView is what both outputs show.
 type scenarioView struct {
 	scenario.Result
 	metrics  []figure // of services
-	services []string // of all arms, in the order they come
+	services []string // of all arms, in order of appearance
 	base     int      // the arm that the others are compared with; -1: there is none
 	subject  int      // the arm that the answer is about; -1: there is none
 	claims   []claimed
 	answer   []string // the first is the answer
 	arms     table
-	tables   []table // a service each
+	tables   []table // one per service
 	notes    []string
 	facts    []render.Fact
 }
@@ -47,13 +47,13 @@ func newScenarioView(r scenario.Result) (scenarioView, error) {
 	return v, nil
 }
 
-// arm is the place of an arm by its name, -1 if there is none.
+// arm is the index of an arm by its name, -1 if there is none.
 func (v scenarioView) arm(name string) int {
 	return slices.IndexFunc(v.Arms, func(a scenario.Outcome) bool { return a.Name == name })
 }
 
-// findSubject is the arm that the first claim of a change is about; else the last of MAO's; else
-// the last that is not the base. It does not depend on how the arms came off.
+// findSubject is the arm of the first claim of a change; else the last of MAO's; else the
+// last that is not the reference. It does not depend on how well the arms did.
 func (v scenarioView) findSubject() int {
 	for _, c := range v.Paper {
 		if at := v.arm(c.Arm); at >= 0 && at != v.base && !c.Absolute() {
@@ -98,7 +98,7 @@ func replicas(v scenarioView, service string) int {
 	return 0
 }
 
-// sentences are the answer, and what to know beside it.
+// sentences are the answer, and the most important remarks.
 func (v scenarioView) sentences() []string {
 	switch {
 	case len(v.Arms) == 0:
@@ -142,8 +142,8 @@ func (v scenarioView) lead() string {
 	return text + "."
 }
 
-// mostNamed is how many services a sentence names; those that got worse are never
-// left out.
+// mostNamed is how many services a sentence names. Services that got worse are never left
+// out.
 const mostNamed = 3
 
 func (v scenarioView) changes(metric string) (parts []string) {
@@ -165,8 +165,8 @@ func (v scenarioView) changes(metric string) (parts []string) {
 	return parts
 }
 
-// changeWords says "9.7% lower (8.1–11.2% over 5 seeds)"; of fewer seeds than there
-// are always how many.
+// changeWords says "9.7% lower (8.1–11.2% over 5 seeds)"; if only some seeds have the
+// figure, it always says how many.
 func changeWords(s scenario.Spread, of int, first bool) string {
 	low, high, word := 1-s.Max, 1-s.Min, "lower"
 	if s.Median > 1 {
@@ -243,11 +243,11 @@ func (v scenarioView) notesOf(r scenario.Result) (out []string) {
 		"IPC is shown, but no arm is best by it: threads that wait by spinning retire instructions too.")
 }
 
-// handPolicy is the oracle's (sim/runner).
+// handPolicy is the oracle's policy (sim/runner).
 const handPolicy = "hand"
 
-// ceilingNotes say where an arm does better than the search by hand, which is taken
-// for the best there can be.
+// ceilingNotes say where an arm does better than the search by hand, which otherwise counts
+// as the best possible.
 func (v scenarioView) ceilingNotes() (out []string) {
 	local, cpu := v.figureNamed(scenario.LocalRatio), v.figureNamed(scenario.CPUPerOp)
 	for _, hand := range v.Arms {

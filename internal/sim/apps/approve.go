@@ -12,11 +12,12 @@ import (
 	"homenode/internal/unit"
 )
 
-// approved is Mix.Make with the word of MAO's offline side on each workload: binding it
-// pays. Its sensitivity model predicts a gain from counters of many servers; here it is
-// the truth, as of an operator who has tried it: with its memory elsewhere the workload
-// is slower by as much as makes an application sensitive (vmmap.ClassOf). A policy that
-// acts only where it was told to would else stand still beside others that need no word.
+// approved is Mix.Make with the approval of MAO's offline side for each workload: binding
+// it pays. MAO's sensitivity model predicts a gain from counters of many servers. Here the
+// approval is the truth, as if an operator had tried it: with its memory elsewhere the
+// workload is slower by as much as makes an application sensitive (vmmap.ClassOf).
+// Otherwise a policy that acts only on approval would stand still beside others that need
+// none.
 func approved(make func(machine.Machine, memsys.System, uint64) []sim.Spec) func(machine.Machine, memsys.System, uint64) []sim.Spec {
 	return func(m machine.Machine, y memsys.System, seed uint64) []sim.Spec {
 		specs := slices.Clone(make(m, y, seed))

@@ -8,8 +8,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Class is how an application behaves beside others in a cache (Xie and Loh's animals,
-// as Lakew uses them). What it means by measurement: vmmap.ClassOf.
+// Class is how an application behaves beside others in a cache (Xie and Loh's animals, as
+// Lakew uses them). vmmap.ClassOf defines it by measurement.
 type Class = vmmap.Class
 
 // The classes.
@@ -22,17 +22,17 @@ const (
 // App is an application of any size.
 type App struct {
 	Name, About string
-	// From is where its figures come from, in words.
+	// From is the source of its figures, in words.
 	From string
-	// Class and Sensitive are what it truly is; ok only where Truth has been run.
+	// Class and Sensitive are its true class and sensitivity; ok only after Truth has run.
 	Class     Class
 	Sensitive bool
-	// Spec is one instance of it with so many threads and so much memory; memory 0: what
-	// it has by itself. What it reads and writes is at least what it has.
+	// Spec is one instance of it with this many threads and this much memory; memory 0: its
+	// default. It holds at least what it reads and writes.
 	Spec func(name string, threads int, memory unit.Bytes) sim.Spec
 }
 
-// All are the applications of the papers, by kind, in the order of their tables.
+// All are the applications of the papers, by kind, in the order of the papers' tables.
 func All() []App {
 	var all []App
 	for _, r := range rows() {

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Those whom others ask for by name are there, once.
+// The applications that other packages name are there, once.
 func TestNamed(t *testing.T) {
 	want := []string{
 		"lu", "sp", "bt", "cg", "mg", "ft", "ua", "ep",
@@ -35,7 +35,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// each does something on every machine that comes with homenode.
+// each does something on every built-in machine.
 func each(t *testing.T, do func(t *testing.T, m machine.Machine, y memsys.System)) {
 	for _, b := range machines.All() {
 		t.Run(b.Name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestValid(t *testing.T) {
 	})
 }
 
-// With more memory an instance has larger regions, or as large ones, and the same rates.
+// With more memory an instance has larger regions, or equal ones, and the same rates.
 func TestMemory(t *testing.T) {
 	for _, a := range All() {
 		small, large := a.Spec("x", 4, 4*unit.GiB), a.Spec("x", 4, 8*unit.GiB)
@@ -88,7 +88,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// specsOK says that a world takes the specs.
+// specsOK reports that a world accepts the specs.
 func specsOK(t *testing.T, m machine.Machine, y memsys.System, specs []sim.Spec) {
 	t.Helper()
 	if _, err := sim.NewWorld(sim.Config{Machine: m, System: y, Specs: specs, Seed: 1}); err != nil {

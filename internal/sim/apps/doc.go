@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apps are applications for simulated worlds: those of the papers, by name, and
-// as many others as one likes, from a seed; each with what it truly is.
+// Package apps has applications for simulated worlds: those of the papers, by name, and any
+// number of others, drawn from a seed; each with its true class.
 //
-// It is NOT for: deciding what an application is from windows (policy/vmmap).
+// It is NOT for: inferring what an application is from windows (policy/vmmap).
 package apps

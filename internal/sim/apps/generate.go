@@ -9,9 +9,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// Generate draws applications. Three in ten are quiet, four reuse what fits a share of
-// an LLC, three flood; what they really are, Truth says, as it depends on the machine.
-// Inside a kind, each figure is drawn by itself, over the range that programs have:
+// Generate draws applications. Three in ten are quiet, four reuse data that fit a share of
+// an LLC, three flood. Truth says what they really are, as that depends on the machine.
+// Within a kind, each figure is drawn independently, over the range that programs have:
 //
 //	             quiet               reuses              floods
 //	working set  32 KiB … 256 KiB    512 KiB … 3 MiB     16 … 512 MiB a thread
@@ -23,12 +23,12 @@ import (
 //	once
 //	laps         –                   a quarter           three quarters
 //
-// All: 0.4 to 1.2 cycles an instruction; writes 0 to 0.5; one in eight adds to shared
-// lines; most have a young heap or logs besides, a stream of little. Sizes, rates and
-// misses at once are even in their logarithm.
+// All: 0.4 to 1.2 cycles per instruction; writes 0 to 0.5; one in eight adds to shared
+// lines; most also have a young heap or logs, a small stream. Sizes, rates and misses at
+// once are uniform in their logarithm.
 //
-// It was written before any class was inferred from a window, and changed once, then too:
-// with a third of each kind and reuse of up to 6 MiB half of all were devils.
+// It was written before any class was inferred from a window, and was changed once, also
+// before that: with a third of each kind and reuse of up to 6 MiB half of all were devils.
 func Generate(seed uint64, n int) []App { return generate("g", n, seed, "app") }
 
 // generate draws from the streams of a seed and keys; names begin with a letter.
@@ -41,7 +41,7 @@ func generate(letter string, n int, seed uint64, keys ...string) []App {
 	return all
 }
 
-// between is even in its logarithm.
+// between is uniform in its logarithm.
 func between(r *detmath.Random, low, high float64) float64 {
 	return low * detmath.Exp(r.Float()*detmath.Log(high/low))
 }

@@ -11,14 +11,14 @@ import (
 // Where the figures of Lakew's loads come from.
 const (
 	jvm2008 = "data of 32 MiB a thread: SPECjvm2008's large workloads; rates: our choice, from what the kernel's loop does"
-	ourJava = "our choice, from what such a program does; nobody's measurement"
+	ourJava = "our choice, from what such a program does; not measured"
 	triad   = "three lines for 32 instructions: the triad's loop, without vectors"
 )
 
-// lakew are like the loads of Lakew's VMs. Java programs allocate: a stream of writes
-// over a young generation that no cache holds (a fifth of the memory). How much is
-// published in words only: much of sunflow and derby, little of mpegaudio, none to
-// speak of of the kernels.
+// lakew are like the loads of Lakew's VMs. Java programs allocate: a stream of writes over
+// a young generation that no cache holds (a fifth of the memory). How much is published
+// only in words: much for sunflow and derby, little for mpegaudio, almost none for the
+// kernels.
 //
 //	neo4j      a graph in memory that all threads read by pointers; waits for clients
 //	sockshop   a shop of many services: short requests, much code, many wake-ups
@@ -83,7 +83,7 @@ var lakew = []row{
 		parts: []part{{share: 0.9, apki: 94, mlp: 10, stream: true, writes: 0.33}}},
 }
 
-// services are requests' servers, with the figures of MAO's Feed as we chose them for
+// services are servers of requests, with the figures of MAO's Feed that we chose for
 // sim/scenarios/mao-feed.yaml: a model's large table, a router, a store's pointers.
 var services = []row{
 	{name: "predictor", about: "ranks with a large table that all threads read", from: "as sim/scenarios/mao-feed.yaml: our choice", kind: requested,

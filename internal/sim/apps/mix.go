@@ -13,14 +13,14 @@ import (
 	"homenode/internal/unit"
 )
 
-// Mix is workloads that are on a machine together, sized by its CPUs and memory. A
-// seed draws which applications, of what size, and when they come.
+// Mix is workloads that share a machine, sized by its CPUs and memory. A seed draws which
+// applications, of what size, and when they arrive.
 type Mix struct {
 	Name, About string
 	Make        func(m machine.Machine, y memsys.System, seed uint64) []sim.Spec
 }
 
-// Mixes are all of them; their names stay.
+// Mixes lists all mixes; their names do not change.
 func Mixes() []Mix {
 	all := []Mix{
 		{"vms", "Lakew's virtual machines, small to huge, on nine tenths of the CPUs.", VMMix},
@@ -39,17 +39,17 @@ func Mixes() []Mix {
 const (
 	// filled is Lakew's share of CPUs that VMs have: 256 of 288.
 	filled = 8.0 / 9
-	// usable is the share of memory that workloads may have; the kernel has some, and a
-	// node that is full to the last page makes every first touch fall over.
+	// usable is the share of memory that workloads may have. The kernel needs some, and on
+	// a completely full node every first touch falls over.
 	usable = 0.95
 	// resident is the share of a VM's memory that it has touched. The paper does not say.
 	resident = 0.5
-	// between arrivals, on the average. The paper says only that VMs arrive. Short, so
+	// between arrivals, on average. The paper says only that VMs arrive. It is short, so
 	// that all are there before a run's figures begin.
 	gap = 3 * time.Second
 )
 
-// host is what of a machine sizes a mix.
+// host is the part of a machine that sizes a mix.
 type host struct {
 	cpus   int
 	memory float64 // bytes that workloads may have
@@ -63,12 +63,12 @@ func hostOf(m machine.Machine) host {
 	return h
 }
 
-// share is the memory of so many CPUs.
+// share is the memory for this many CPUs.
 func (h host) share(cpus int) unit.Bytes {
 	return unit.Bytes(h.memory / float64(h.cpus) * float64(cpus))
 }
 
-// deck gives applications in a drawn order; one comes again once all have come.
+// deck gives applications in a drawn order; one repeats only after all have come.
 type deck struct {
 	r    *detmath.Random
 	all  []row
@@ -91,7 +91,7 @@ func (d *deck) next() row {
 }
 
 // arriving gives specs their times, one after the other, in a drawn order; the first
-// comes at once.
+// arrives at once.
 func arriving(r *detmath.Random, specs []sim.Spec) []sim.Spec {
 	order := make([]int, len(specs))
 	for i := range order {
@@ -106,7 +106,7 @@ func arriving(r *detmath.Random, specs []sim.Spec) []sim.Spec {
 	return specs
 }
 
-// vmType is Lakew's, of a system of 288 cores.
+// vmType is a type of Lakew's, in a system of 288 cores.
 type vmType struct {
 	name  string
 	cores int
@@ -118,7 +118,7 @@ var vmTypes = []vmType{{"small", 4, 12}, {"medium", 8, 4}, {"large", 16, 2}, {"h
 // vmsOf are the sizes of a machine's VMs:
 //
 //  1. Each type has the same share of the machine's CPUs as of 288, at least one.
-//  2. VMs are left out from the small end until they fit into 8/9 of the CPUs.
+//  2. VMs are left out from the small end until the rest fits into 8/9 of the CPUs.
 func vmsOf(cpus int) []vmType {
 	var all []vmType
 	sum := 0
@@ -136,8 +136,8 @@ func vmsOf(cpus int) []vmType {
 	return all
 }
 
-// VMMix are VMs of Lakew's types, each with one of its applications, and memory by cores
-// of which half is touched.
+// VMMix are VMs of Lakew's types, each with one of its applications, and with memory in
+// proportion to cores, of which half is touched.
 func VMMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	r := detmath.NewRandom(seed, "mix", "vms")
 	h, d := hostOf(m), newDeck(&r, lakew)
@@ -150,12 +150,12 @@ func VMMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	return arriving(&r, specs)
 }
 
-// problem is the memory of a parallel program's thread: NAS's class C comes to tens of
-// MiB a thread on tens of threads. Our choice.
+// problem is the memory of a parallel program's thread: NAS's class C is tens of MiB per
+// thread on tens of threads. Our choice.
 const problem = 48 * unit.MiB
 
-// ParallelMix is two or three of NAS's programs, ep left out; each has an equal part of
-// the CPUs, a thread a CPU.
+// ParallelMix is two or three of NAS's programs, without ep; each has an equal part of the
+// CPUs, one thread per CPU.
 func ParallelMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	r := detmath.NewRandom(seed, "mix", "parallel")
 	h, d := hostOf(m), newDeck(&r, nas[:len(nas)-1])
@@ -169,7 +169,7 @@ func ParallelMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	return arriving(&r, specs)
 }
 
-// SingleMix is a program of SPEC's on each CPU, all ten as often, give or take one.
+// SingleMix is one of SPEC's programs on each CPU, all ten equally often, give or take one.
 func SingleMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	r := detmath.NewRandom(seed, "mix", "multiprogrammed")
 	h, d := hostOf(m), newDeck(&r, spec2006)
@@ -181,7 +181,7 @@ func SingleMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	return together(&r, specs)
 }
 
-// together lets all come within one gap: a batch of programs is started at once.
+// together lets all arrive within one gap: a batch of programs is started at once.
 func together(r *detmath.Random, specs []sim.Spec) []sim.Spec {
 	for i := range specs {
 		specs[i].Arrive = time.Duration(r.Float() * float64(gap)).Truncate(time.Millisecond)
@@ -189,8 +189,8 @@ func together(r *detmath.Random, specs []sim.Spec) []sim.Spec {
 	return specs
 }
 
-// InsensitiveMix is programs that compute: on half of the CPUs single-threaded ones, on a
-// quarter each ep and mpegaudio.
+// InsensitiveMix is programs that compute: single-threaded ones on half of the CPUs, ep and
+// mpegaudio on a quarter each.
 func InsensitiveMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	r := detmath.NewRandom(seed, "mix", "insensitive")
 	h, d := hostOf(m), newDeck(&r, spec2006[len(spec2006)-4:])
@@ -211,8 +211,8 @@ func InsensitiveMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec 
 }
 
 // DrawnMix is drawn applications, with one thread up to an eighth of the CPUs each, until
-// 8/9 of these are theirs. None of them is Generate's: policies' inference of classes is
-// fitted and judged on those, and would know its own.
+// 8/9 of these are in use. None of them is Generate's: the policies' inference of classes
+// is fitted and judged on those, and would recognise them.
 func DrawnMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	r := detmath.NewRandom(seed, "mix", "mixed-classes")
 	h := hostOf(m)

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// load is the share of the CPU time that services are asked for, if all memory were
+	// load is the share of the CPU time that requests to services take if all memory is
 	// local: MAO's servers are at half to two thirds of theirs by day.
 	load = 0.6
-	// noise is how much the load wanders, as in the scenarios of MAO's services.
+	// noise is how much the load varies, as in the scenarios of MAO's services.
 	noise = 0.08
-	// A replica has threads for half of a node's CPUs on the average, so that it fits a
-	// node; some have more, some less.
+	// A replica has threads for half of a node's CPUs on average, so that it fits a node;
+	// some have more, some less.
 	leastReplica, mostReplica = 0.25, 0.75
 )
 
-// ServiceMix is replicas of the three services, in turn, with as many threads as
-// there are CPUs in all. Their requests come at a rate that takes 0.6 of the CPU time
-// of their threads, at what an operation costs then with all memory local.
+// ServiceMix is replicas of the three services, in turn, with as many threads as there are
+// CPUs. Their requests come at a rate that takes 0.6 of the CPU time of their threads, at
+// the cost of an operation at that load with all memory local.
 func ServiceMix(m machine.Machine, y memsys.System, seed uint64) []sim.Spec {
 	r := detmath.NewRandom(seed, "mix", "services")
 	h, d := hostOf(m), newDeck(&r, services)
@@ -50,8 +50,8 @@ func ServiceMix(m machine.Machine, y memsys.System, seed uint64) []sim.Spec {
 	return together(&r, specs)
 }
 
-// cyclesOf is what an operation costs where the CPUs of a domain do the same, at that
-// load, with local memory; of the first domain with both.
+// cyclesOf is the cost of an operation where the CPUs of a domain do the same, at that
+// load, with local memory; on the first domain with both.
 func cyclesOf(s sim.Spec, y *memsys.System) float64 {
 	at := benchOf(y)
 	cpus := load * y.Domains[at].CPUs

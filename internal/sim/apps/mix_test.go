@@ -17,7 +17,7 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// Every mix of every seed is a world on every machine, is the same again, and has the
+// Every mix of every seed is a valid world on every machine, is reproducible, and has the
 // threads that its name promises.
 func TestMixes(t *testing.T) {
 	var names []string
@@ -94,8 +94,8 @@ func TestLakewsVMs(t *testing.T) {
 	}
 }
 
-// No drawn program of a mix is one that the inference of classes was fitted (seeds 1 to
-// 30), chosen (101 to 140) or judged (201 to 240) on: not even its figures are.
+// No drawn program of a mix was used to fit (seeds 1 to 30), choose (101 to 140) or judge
+// (201 to 240) the inference of classes: not even its figures were.
 func TestDrawnMixIsNotTrainedOn(t *testing.T) {
 	bare := func(s sim.Spec) string { return fmt.Sprintf("%+v", s.Work) }
 	seen := map[string]bool{}
@@ -145,7 +145,7 @@ func TestMixesRun(t *testing.T) {
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
 		lasts := 30 * time.Second
 		if len(m.Nodes) > 8 {
-			lasts = time.Second // of 36 nodes, each of 288 programs everywhere a little: half a second
+			lasts = time.Second // on 36 nodes, with 288 programs spread over all of them, a step takes half a second
 		}
 		for _, x := range Mixes() {
 			w, err := sim.NewWorld(sim.Config{Machine: m, System: y, Specs: x.Make(m, y, 1), Seed: 1})

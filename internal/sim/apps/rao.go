@@ -10,13 +10,13 @@ import (
 )
 
 // microRound is how many elements an operation of the micro-benchmark has, so that one
-// takes microseconds. Per element: as package rao's grid, 10 cycles and 8 instructions,
-// 4 more for an add. The slides give no code.
+// takes microseconds. Per element it has the figures of package rao's grid, 10 cycles and 8
+// instructions, and 4 more for an add. The slides give no code.
 const microRound = 100
 
-// Micro is Rao's micro-benchmark: threads that each chase a list of lines over a working
-// set of their own, in laps, and for each element add to one line of a region that all
-// share; sharing 0: no adds (docs/decisions/0015-rao-grid.md).
+// Micro is Rao's micro-benchmark: each thread chases a list of lines over a working set of
+// its own, in laps, and for each element adds to one line of a region that all share;
+// sharing 0: no adds (docs/decisions/0015-rao-grid.md).
 func Micro(workingSet, sharing unit.Bytes) App {
 	return App{
 		Name:  fmt.Sprintf("micro-%dk-%dk", workingSet/unit.KiB, sharing/unit.KiB),
@@ -39,16 +39,16 @@ func Micro(workingSet, sharing unit.Bytes) App {
 	}
 }
 
-// ourOrder says what the figures of known benchmarks are.
+// ourOrder is the source of the figures of known benchmarks.
 const ourOrder = "our choice, of the order commonly published for it (for SPEC: Jaleel 2007; Navarro-Torres et al., PLOS ONE 2019); no table was read off"
 
-// nasSizes says where the sizes of NAS's programs come from.
+// nasSizes is the source of the sizes of NAS's programs.
 const nasSizes = "memory: the arrays of class B (NPB's problem sizes); rates and time between barriers: our choice, from what the program does"
 
 // nas are like the NAS parallel benchmarks with OpenMP, whose threads spin at barriers
-// (Rao's parallel loads). Each thread streams over its part of the grids, the private
-// part; what neighbours exchange, or all read, is shared. Memory grows with what an
-// instance is given, as with a larger class.
+// (Rao's parallel loads). Each thread streams over its part of the grids, the private part.
+// Data that neighbours exchange, or that all read, are shared. Memory grows with the memory
+// given to an instance, as with a larger class.
 //
 //	lu  wavefronts: many short waits, flags of neighbours; part of a plane is used again
 //	sp  bt  solvers along lines: sp with little computing a line, bt with much
@@ -108,9 +108,9 @@ var nas = []row{
 		parts: []part{{size: 128 * unit.KiB, apki: 4, mlp: 3, writes: 0.5}}},
 }
 
-// spec2006 are like the single-threaded programs of SPEC CPU2006 that Rao's
-// multiprogrammed loads are made of. A thread is a program. The first six are known for
-// what they ask of memory, the last four for asking little.
+// spec2006 are like the single-threaded programs of SPEC CPU2006 of Rao's multiprogrammed
+// loads. A thread is a program. The first six are known for using much memory, the last
+// four for using little.
 var spec2006 = []row{
 	{name: "mcf", about: "chases pointers through a network, 1.6 GiB", from: ourOrder, kind: single,
 		cpi: 0.7, round: 20e3, memory: perThread{each: 1600 * unit.MiB},

@@ -10,44 +10,44 @@ import (
 	"homenode/internal/unit"
 )
 
-// kind is what an application is run for.
+// kind is how an application is run.
 type kind int
 
 const (
 	parallel  kind = iota // threads that meet at barriers
-	single                // one thread by itself; more of them are as many programs
-	server                // in virtual machines: threads of one program, that serve or compute
+	single                // independent threads, each a program
+	server                // in virtual machines: threads of one program that serve or compute
 	requested             // serves requests that come at a rate
 )
 
-// row is an application as data. Figures are by 1,000 instructions, as miss rates are
-// mostly published (MPKI); an operation is a round of so many instructions.
+// row is an application as data. Figures are per 1,000 instructions, as most published miss
+// rates are (MPKI). An operation is a round of that many instructions.
 type row struct {
 	name, about, from string
 	kind              kind
-	cpi               float64 // cycles an instruction, without waiting for anything beyond L1
-	round             float64 // instructions of an operation
+	cpi               float64 // cycles per instruction, without waits beyond L1
+	round             float64 // instructions per operation
 	memory            perThread
 	parts             []part
-	adds, lines       float64 // locked adds by 1,000 instructions, and the lines they go to
-	barrier           float64 // instructions of each thread between barriers, at which they spin; 0: none
+	adds, lines       float64 // locked adds per 1,000 instructions, and the lines they go to
+	barrier           float64 // instructions of each thread between spinning barriers; 0: no barriers
 	spread            float64 // squared coefficient of variation of an operation's work; 0: 1
 	think             time.Duration
-	wakes             float64 // an operation
+	wakes             float64 // per operation
 }
 
-// perThread is what it holds if that is not given: of all, and more by thread.
+// perThread is the memory it holds if none is given: a total, and more per thread.
 type perThread struct{ all, each unit.Bytes }
 
-// part is memory that is accessed alike.
+// part is memory with one kind of access.
 type part struct {
-	// size is of a thread, or of all threads if shared; 0: share of the application's
-	// memory, of which each thread has its equal part if it is not shared.
+	// size is per thread, or of all threads if shared. If it is 0, the part has a share of
+	// the application's memory, which threads divide equally unless it is shared.
 	size   unit.Bytes
 	share  float64
 	shared bool
-	apki   float64 // accesses by 1,000 instructions that miss L1
-	mlp    float64 // misses that are outstanding at once
+	apki   float64 // accesses per 1,000 instructions that miss L1
+	mlp    float64 // misses outstanding at once
 	stream bool
 	writes float64
 }
@@ -56,15 +56,15 @@ func (r row) app() App {
 	return App{Name: r.name, About: r.about, From: r.from, Spec: r.spec}
 }
 
-// barrierSpread is how much rounds between barriers vary: loops over the same count of
-// elements hardly do. Our choice; more makes all threads wait for one.
+// barrierSpread is how much rounds between barriers vary: loops over the same number of
+// elements hardly do. Our choice; a larger value makes all threads wait for one.
 const barrierSpread = 0.01
 
 // spec makes an instance:
 //
 //  1. Regions by size, or by share of the memory, at least a page each.
-//  2. Memory is private, but for what its threads share; what is more than its regions
-//     is private as well, or shared where nothing is private.
+//  2. Memory is private, except what its threads share. The rest beyond its regions is
+//     private as well, or shared where nothing is private.
 func (r row) spec(name string, threads int, memory unit.Bytes) sim.Spec {
 	if memory <= 0 {
 		memory = r.memory.all + unit.Bytes(threads)*r.memory.each

@@ -12,15 +12,15 @@ import (
 	"homenode/internal/unit"
 )
 
-// Finding is what an application is on a machine, and by what. Slowdowns measured of a
-// real program make one as well (Judge).
+// Finding is the class of an application on a machine, and the evidence. Measured slowdowns
+// of a real program give one as well (Judge).
 type Finding struct {
 	App       string          `json:"app"`
 	Machine   string          `json:"machine"`
 	How       unit.Source     `json:"how"`
-	From      string          `json:"from,omitempty"` // who measured it, and how
+	From      string          `json:"from,omitempty"` // what measured it, and how
 	Threads   int             `json:"threads"`
-	Distance  unit.Opt[int]   `json:"distance"` // of the memory that Remote is of
+	Distance  unit.Opt[int]   `json:"distance"` // distance of the memory for Remote
 	Slowdowns vmmap.Slowdowns `json:"slowdowns"`
 	Class     Class           `json:"class"`
 	Sensitive unit.Opt[bool]  `json:"sensitive"`
@@ -32,20 +32,20 @@ func (f Finding) Judge() Finding {
 	return f
 }
 
-// nominal is the SLIT distance at which remote memory is tried (vmmap.Slowdowns).
+// nominal is the SLIT distance for remote memory (vmmap.Slowdowns).
 const nominal = 20
 
-// Truth tries an application in a machine's memory system, as vmmap.Slowdowns says:
+// Truth tries an application in a machine's memory system, as vmmap.Slowdowns defines:
 //
-//  1. It has a thread on half of the cores of one last-level cache, its memory is local.
-//     Cores have one busy CPU at most: what siblings take from each other is not what
-//     classes are about.
+//  1. It has a thread on half of the cores of one last-level cache, and its memory is
+//     local. Each core has at most one busy CPU: competition between siblings is not part of
+//     the classes.
 //  2. Hurt: beside the reference devil on the other half.
-//  3. Harm: what the reference rabbit there loses.
-//  4. Remote: alone, all memory on the node whose distance is nearest to 20.
+//  3. Harm: the loss of the reference rabbit there.
+//  4. Remote: alone, with all memory on the node whose distance is nearest to 20.
 //
-// It works as fast as it can: neither thinks nor waits for requests. A cache of one
-// core has no other half; then classes are unknown, as sensitivity is on one node.
+// It works as fast as it can: it neither thinks nor waits for requests. A cache of one core
+// has no other half; then classes are unknown, as sensitivity is on a single node.
 func Truth(a App, m machine.Machine, y *memsys.System) Finding {
 	t := trial{y: y, at: benchOf(y)}
 	f := Finding{App: a.Name, Machine: y.Name, How: unit.HowModelled}
@@ -66,14 +66,14 @@ func Truth(a App, m machine.Machine, y *memsys.System) Finding {
 	return f.Judge()
 }
 
-// Known is the application with what it truly is on a machine.
+// Known is the application with its true class on a machine.
 func (a App) Known(m machine.Machine, y *memsys.System) App {
 	f := Truth(a, m, y)
 	a.Class, a.Sensitive = f.Class, f.Sensitive.Or(false)
 	return a
 }
 
-// trial is the place where things are tried.
+// trial is the place of the experiment.
 type trial struct {
 	y      *memsys.System
 	at     int // domain
@@ -92,7 +92,7 @@ func benchOf(y *memsys.System) int {
 	return 0
 }
 
-// References' own work for each access: as little as a loop has.
+// The references' own work for each access: as little as a loop has.
 const referenceCycles = 10
 
 // references are the devil and the rabbit of vmmap.Slowdowns.
@@ -107,7 +107,7 @@ func (t *trial) references() (devil, rabbit *memsys.Work) {
 	return devil, rabbit
 }
 
-// load is one half's, with all of its memory on a node.
+// load is the load of one half, with all of its memory on a node.
 func (t *trial) load(workload int, w *memsys.Work, node int) memsys.Load {
 	home := make([]float64, len(t.y.Nodes))
 	home[node] = 1
@@ -115,12 +115,12 @@ func (t *trial) load(workload int, w *memsys.Work, node int) memsys.Load {
 	return memsys.Load{Workload: workload, Domain: t.at, CPUs: n, Threads: n, Ops: math.Inf(1), Work: w, Home: home, Slow: 1}
 }
 
-// first is the operations a second of the first of some loads.
+// first is the operations per second of the first of some loads.
 func (t *trial) first(loads ...memsys.Load) float64 {
 	return t.solver.Solve(t.y, loads).Loads[0].Ops
 }
 
-// longer is how much longer its operations take beside the other.
+// longer is how much longer its operations take beside the other load.
 func (t *trial) longer(w, beside *memsys.Work) float64 {
 	node := t.y.Domains[t.at].Node
 	alone := t.first(t.load(0, w, node))
@@ -133,8 +133,8 @@ func (t *trial) farther(node int) float64 {
 	return alone/t.first(t.load(0, t.work, node)) - 1
 }
 
-// remote is the node with memory whose distance is nearest to the nominal one, of
-// several the first; false if there is no other node with memory.
+// remote is the node with memory whose distance is nearest to the nominal one, the first of
+// several; false if there is no other node with memory.
 func remote(m machine.Machine, y *memsys.System, from int) (node, distance int, ok bool) {
 	off := math.MaxInt
 	for i, n := range y.Nodes {

@@ -13,8 +13,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// What only computes is a sheep, and what floods is a devil, on every machine. The
-// others are a golden: what follows from the rows as they are, not what must be.
+// A program that only computes is a sheep, and one that floods is a devil, on every
+// machine. The others are a golden: what follows from the present rows, not what must be.
 func TestTruth(t *testing.T) {
 	want := map[string]Class{
 		"ep": Sheep, "gamess": Sheep, "stream": Devil, "lbm": Devil,
@@ -50,7 +50,7 @@ func TestTruth(t *testing.T) {
 	})
 }
 
-// A pure reuser of half a cache is a rabbit where nothing but the cache is between it
+// A program that only reuses half of a cache is a rabbit where only the cache is between it
 // and the devil, and one that streams is a devil.
 func TestExtremes(t *testing.T) {
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
@@ -66,13 +66,13 @@ func TestExtremes(t *testing.T) {
 	})
 }
 
-// Drawn applications are of all classes on every machine, at least a sixth each, and
-// both sensitive and not.
+// Drawn applications are of all classes on every machine, at least a sixth each, and both
+// sensitive and insensitive.
 func TestGenerated(t *testing.T) {
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
 		n := 300
 		if len(m.Nodes) > 8 {
-			n = 60 // a solve of 36 nodes takes its time
+			n = 60 // a solve of 36 nodes takes long
 		}
 		count, sensitive := map[Class]int{}, 0
 		for _, a := range Generate(1, n) {
@@ -94,7 +94,7 @@ func TestGenerated(t *testing.T) {
 	})
 }
 
-// The first of many are the same as of few, and seeds differ.
+// The first of many are the same as the first of few, and seeds differ.
 func TestGenerateIsSeeded(t *testing.T) {
 	few, many, other := Generate(7, 3), Generate(7, 30), Generate(8, 3)
 	for i := range few {
@@ -106,8 +106,8 @@ func TestGenerateIsSeeded(t *testing.T) {
 	}
 }
 
-// Measured slowdowns of a real program are a finding by the same definition, and go
-// through JSON.
+// Measured slowdowns of a real program are a finding by the same definition, and survive
+// JSON.
 func TestMeasured(t *testing.T) {
 	f := Finding{App: "real", Machine: "somewhere", How: unit.HowMeasured, From: "three runs", Slowdowns: vmmap.Slowdowns{
 		Hurt: unit.Some(0.3), Harm: unit.Some(0.1), Remote: unit.Some(0.05),

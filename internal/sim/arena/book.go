@@ -19,20 +19,21 @@ import (
 //
 //  1. Figures are sums over the time after the warm-up, and ratios of such sums.
 //  2. The 99th percentile of requests' latency is the mean of the periods' estimates,
-//     weighted by operations, as in sim/scenario. That of operations in a closed loop
-//     is over threads and periods: each is as long as the period / its operations. A
-//     thread that did none yet goes on waiting: its next operation took all that time.
-//  3. Uncore requests and waits are the windows': what a policy sees, too.
-//  4. Fairness is of the CPU time of threads that were there to the end.
+//  2. The 99th percentile of requests' latency is the mean of the periods' estimates,
+//     weighted by operations, as in sim/scenario. In a closed loop it is over threads and
+//     periods: an operation takes the period / the thread's operations. A thread that has
+//     done none yet is still waiting: its next operation took all that time.
+//  3. Uncore requests and waits come from the windows, as a policy sees them.
+//  4. Fairness uses the CPU time of threads that were there to the end.
 type book struct {
 	warmup  time.Duration
-	seen    time.Duration // of the last look
+	seen    time.Duration // time of the last look
 	apps    map[string]*sums
 	threads map[int]*threadSums
 	all     harness.Tally
 }
 
-// sums are of one workload.
+// sums are the sums of one workload.
 type sums struct {
 	harness.Tally
 	spec            *sim.Spec
@@ -41,11 +42,12 @@ type sums struct {
 	each            []float64
 }
 
-// threadSums are of one thread: what it had when the warm-up ended, and at the last look.
+// threadSums are those of one thread: its values at the end of the warm-up, and at the last
+// look.
 type threadSums struct {
 	workload       string
 	cpu0, cpu, ops float64
-	waits          float64 // seconds since an operation of it was done
+	waits          float64 // seconds since it finished an operation
 	here           bool
 }
 
@@ -64,7 +66,7 @@ func newBook(specs []sim.Spec, warmup time.Duration) *book {
 	return b
 }
 
-// next is when the books must be written at the latest: as the warm-up ends.
+// next is the latest time at which the books must be written: the end of the warm-up.
 func (b *book) next(now time.Duration) time.Duration {
 	if now < b.warmup {
 		return b.warmup
@@ -72,7 +74,7 @@ func (b *book) next(now time.Duration) time.Duration {
 	return math.MaxInt64
 }
 
-// look takes what workloads and threads got since the last time.
+// look adds what workloads and threads got since the last time.
 func (b *book) look(w World, now time.Duration) {
 	truth := w.Truth()
 	counts := now > b.warmup
@@ -93,7 +95,7 @@ func (b *book) look(w World, now time.Duration) {
 	b.seen = now
 }
 
-// mean is number 2 where threads are not told of one by one.
+// mean is number 2 where single threads are not reported.
 func (s *sums) mean(t sim.Truth) {
 	if s != nil && t.Ops > 0 {
 		s.each = append(s.each, t.Seconds*float64(max(1, s.spec.Threads))/t.Ops)
@@ -138,7 +140,7 @@ func (b *book) window(w window.Window) {
 	}
 }
 
-// close makes a cell of it.
+// close makes a cell from it.
 func (b *book) close(j job, counts runner.Counts) Cell {
 	c := Cell{
 		Machine: j.machine.Name, Mix: j.mix.Name, Policy: j.policy, Seed: j.seed, Apps: []App{},
@@ -194,7 +196,7 @@ func (b *book) fairness() map[string]float64 {
 	return fair
 }
 
-// percentile99 is the nearest rank's; 0 of none.
+// percentile99 is by nearest rank; 0 without values.
 func percentile99(all []float64) float64 {
 	if len(all) == 0 {
 		return 0

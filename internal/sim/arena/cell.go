@@ -15,15 +15,15 @@ import (
 	"homenode/internal/window"
 )
 
-// cell runs one.
+// cell runs one cell.
 //
-//  1. The world is as the mix, the seed and the policy's way to start make it. Linux is
+//  1. The world is made by the mix, the seed and the policy's way to start. Linux has
 //     DefaultSettings: NUMA balancing is an arm of its own.
-//  2. The policy sees a window and acts each of its own periods. What it costs to run it
-//     is not simulated; what moving memory costs is.
-//  3. The books are written each of the mix's periods, whatever the policy's: so that
-//     percentiles are of the same stretches under all policies.
-//  4. What is left of the time after the last whole period passes without the policy.
+//  2. The policy sees a window and acts once per period of its own. The cost of running it
+//     is not simulated; the cost of moving memory is.
+//  3. The books are written each period of the mix, whatever the policy's period. So
+//     percentiles are over the same stretches of time under all policies.
+//  4. The rest of the time after the last whole period passes without the policy.
 func (p *Plan) cell(ctx context.Context, j job, tell func(float64)) (Cell, error) {
 	fail := func(err error) (Cell, error) {
 		if ctx.Err() != nil {
@@ -84,8 +84,8 @@ type watched struct {
 	book       *book
 }
 
-// Run lets time pass up to each time at which the books are written. It stops early
-// when the context ends.
+// Run lets time pass up to each time at which the books are written. It stops early when
+// the context ends.
 func (w *watched) Run(d time.Duration) {
 	for end := w.now + d; w.now < end && w.ctx.Err() == nil; {
 		next := min(end, (w.now/w.every+1)*w.every, w.book.next(w.now))
@@ -98,7 +98,7 @@ func (w *watched) Run(d time.Duration) {
 	}
 }
 
-// Window is the world's; one that lies after the warm-up is in the books too.
+// Window is the world's. A window after the warm-up also goes into the books.
 func (w *watched) Window() window.Window {
 	win := w.World.Window()
 	if w.windowFrom >= w.book.warmup {

@@ -17,26 +17,27 @@ var ErrNewer = schema.ErrNewer
 
 const whatItIs = "arena's result"
 
-// Decode reads one result in its wire form (JSON). It is strict: a newer schema, an
-// unknown field, trailing text, and what cannot be (Validate) are refused. On error
-// the result is zero.
+// Decode reads one result in its wire form (JSON). It is strict: a newer schema, an unknown
+// field, trailing text and an invalid result (Validate) are refused. On error the result is
+// zero.
 func Decode(data []byte) (Result, error) { return schema.Decode[Result](data, whatItIs, Schema) }
 
-// Encode writes the wire form, one line without a newline; what Decode would refuse
-// is refused here.
+// Encode writes the wire form, one line without a newline. It refuses what Decode would
+// refuse.
 func Encode(r Result) ([]byte, error) { return schema.Encode(r, whatItIs) }
 
-// Validate says what of a result cannot be: the invariants that its readers rely on.
+// Validate says what is invalid in a result: it checks the invariants that its readers rely
+// on.
 //
-//  1. the schema is one we know, it says that it is modelled,
-//  2. machines, mixes and policies have names, each once; seeds are there once,
-//  3. cells are of those, in their order, each once; what does not fit is missing for
-//     all policies and seeds alike,
+//  1. the schema is known, and the result says that it is modelled,
+//  2. machines, mixes and policies have unique names; seeds are unique,
+//  3. cells belong to those, in their order, each once; a mix that does not fit a machine
+//     is missing for all policies and seeds,
 //  4. a cell's apps ascend by ID, each once,
 //  5. figures are finite and not negative, shares at most 1,
-//  6. a row says something, and its verdict is one of those that there are.
+//  6. a row has all its texts, and its verdict is a known one.
 //
-// A result of rows only has no cells, machines or policies.
+// A result that has only rows has no cells, machines or policies.
 func (r Result) Validate() error {
 	if err := harness.CheckForm(r.Schema, Schema, r.How); err != nil { // 1
 		return err
@@ -86,7 +87,7 @@ func (r Result) checkOrder() error {
 	for _, m := range r.Machines {
 		for _, x := range r.Mixes {
 			if at >= len(r.Cells) || r.Cells[at].Machine != m.Name || r.Cells[at].Mix != x.Name {
-				continue // it did not fit
+				continue // the mix did not fit
 			}
 			for _, p := range r.Policies {
 				for _, seed := range r.Seeds {

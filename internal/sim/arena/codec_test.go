@@ -61,8 +61,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// Seeds are short: what finds new code is minimised first, in time that grows with the
-// square of its length, and a whole result took minutes each.
+// Seeds are short: inputs that find new code are minimised first, which takes time that
+// grows with the square of their length; a whole result took minutes each.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"how":"modelled","machines":[{"name":"m"}],"mixes":[{"name":"x"}],"policies":[{"name":"p"}],"against":"p","seeds":[1],` +
 		`"cells":[{"machine":"m","mix":"x","policy":"p","seed":1,"apps":[{"id":"a","ops_per_s":2}]}]}`))
@@ -88,7 +88,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%v\n%s\n%s", err, again, twice)
 		}
 		sum := Summarise(r)
-		for _, k := range append(sum.Rankings, sum.Overall) { // no figure that cannot be shown
+		for _, k := range append(sum.Rankings, sum.Overall) { // every figure can be shown
 			for _, p := range k.Places {
 				if math.IsNaN(p.Speed.Median) || math.IsInf(p.Speed.Median, 0) {
 					t.Fatalf("%+v", p)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arena lets policies meet on the same machines with the same loads: every
-// policy × machine × mix × seed, in worlds of single threads (sim/threadworld).
+// Package arena compares policies on the same machines with the same loads: every policy ×
+// machine × mix × seed, in worlds of single threads (sim/threadworld).
 //
 //	Plan{machines, mixes, policies, seeds} ─Run─▶ Result{cells} ─▶ Summary: ranking, intervals
 //	                                                        └───▶ Row: a paper's figure beside ours

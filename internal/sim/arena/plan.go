@@ -18,16 +18,16 @@ import (
 	"homenode/internal/sim/threadworld"
 )
 
-// World is what a cell runs in: *threadworld.World, *sim.World, or a toy. One that also has
-// the method Threads, as threadworld.World has, tells of single threads.
+// World is what a cell runs in: *threadworld.World, *sim.World, or a toy. A world that also
+// has the method Threads, as threadworld.World has, reports single threads.
 type World interface {
 	runner.World
 	Truth() []sim.Truth
 }
 
-// PeriodOf is how often a policy looks and acts, where a plan does not say: BRM's is 10
-// to 100 ms (Rao: 10 ms), numad's and MAO's are seconds. Shorter ones find sooner what
-// there is to find and cost CPU time, which is not simulated. 0: it never acts.
+// PeriodOf is how often a policy reads a window and acts, where a plan does not say: BRM's
+// is 10 to 100 ms (Rao: 10 ms), numad's and MAO's are seconds. Shorter periods find changes
+// sooner and cost CPU time, which is not simulated. 0: it never acts.
 func PeriodOf(policy string) time.Duration {
 	switch name, _ := Kind(policy); name {
 	case runner.BRM:
@@ -40,8 +40,8 @@ func PeriodOf(policy string) time.Duration {
 	return 5 * time.Second // numad -i 5, MAO
 }
 
-// Kind is arm's name of a plan's policy, and the suffix that tells it from the same
-// with other options.
+// Kind splits a plan's policy into arm's name and the suffix that distinguishes it from the
+// same policy with other options.
 func Kind(policy string) (name, suffix string) {
 	name, suffix, _ = strings.Cut(policy, ":")
 	return name, suffix
@@ -55,8 +55,8 @@ func DefaultOptions(m *Machine, specs []sim.Spec) runner.Options {
 	}
 }
 
-// period is how often a policy acts in a mix; of one that never does, how often it would
-// look, so that it has windows too.
+// period is how often a policy acts in a mix. A policy that never acts gets a period, too,
+// so that it has windows.
 func (p *Plan) period(policy string, x *Mix) (d time.Duration, acts bool) {
 	d, ok := p.Periods[policy]
 	if !ok {
@@ -88,7 +88,7 @@ func (p *Plan) about(policy string) string {
 	return ""
 }
 
-// check says what of a plan cannot be, before hours are spent on it.
+// check says what is invalid in a plan, before hours are spent on it.
 func (p *Plan) check() error {
 	var errs []error
 	say := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

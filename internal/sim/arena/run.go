@@ -11,9 +11,9 @@ import (
 	"homenode/internal/sim/harness"
 )
 
-// Run is every cell of a plan, so many at a time; tell is told how much is done, 0 to 1,
-// and may be nil. What comes of it does not depend on the number of workers: same plan,
-// same bits. The first cell that fails ends them all, and the error names it; so does the
+// Run runs every cell of a plan, workers at a time. tell receives how much is done, 0 to 1,
+// and may be nil. The result does not depend on the number of workers: same plan, same
+// bits. The first cell that fails ends them all, and the error names it; so does the
 // context's end.
 func Run(ctx context.Context, plan Plan, workers int, tell func(share float64)) (Result, error) {
 	if err := plan.check(); err != nil {
@@ -40,14 +40,14 @@ type job struct {
 	mix     *Mix
 	policy  string
 	seed    uint64
-	cost    float64 // roughly, of any unit
+	cost    float64 // roughly, in any unit
 }
 
 func (j job) name() string {
 	return fmt.Sprintf("machine %s, mix %s, policy %s, seed %d", j.machine.Name, j.mix.Name, j.policy, j.seed)
 }
 
-// jobs are all cells, in the order of Result.Cells. What does not fit is left out.
+// jobs lists all cells, in the order of Result.Cells. Mixes that do not fit are left out.
 func (p *Plan) jobs() (all []job) {
 	for i := range p.Machines {
 		m := &p.Machines[i]
@@ -66,8 +66,8 @@ func (p *Plan) jobs() (all []job) {
 	return all
 }
 
-// cost is CPUs × steps: what a world of single threads takes. A window costs about as
-// much as a step.
+// cost is CPUs × steps, which is what a world of single threads takes. A window costs about
+// as much as a step.
 func (p *Plan) cost(m *Machine, x *Mix, policy string) float64 {
 	step := x.Step
 	if step == 0 {
@@ -78,7 +78,7 @@ func (p *Plan) cost(m *Machine, x *Mix, policy string) float64 {
 	return float64(m.Host.OnlineCPUs().Len()) * rounds
 }
 
-// result is one without cells.
+// result is a result without cells.
 func (p *Plan) result() Result {
 	r := Result{Cells: []Cell{}, Schema: Schema, How: harness.How, Name: p.Name, About: p.About, Against: p.Against, Seeds: slices.Clone(p.Seeds)}
 	for i := range p.Machines {

@@ -36,7 +36,7 @@ func encode(t *testing.T, r Result) []byte {
 	return data
 }
 
-// All of each with all of the others, in order; figures are after the warm-up.
+// Each is run with all others, in order; figures are after the warm-up.
 func TestDecisionRun(t *testing.T) {
 	r := run(t, toyPlan(), 2)
 	if len(r.Cells) != 2*2*4*3 {
@@ -72,7 +72,7 @@ func TestRunIsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// In the world of amounts a real policy runs too.
+// A real policy also runs in the world of amounts.
 func TestRunInTheWorldOfAmounts(t *testing.T) {
 	p := toyPlan()
 	p.Machines, p.Mixes, p.Seeds, p.Policies = p.Machines[:1], p.Mixes[:1], []uint64{1}, []string{runner.None, runner.Hand}

@@ -14,31 +14,32 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Standard is the full arena: machines × mixes × all policies. Its statistics
-// and most periods were chosen before any comparison; drawings, BRM's period, times, the
-// rate of moves and the search by hand after a first one in an unfinished world, the mixes
-// of the torus after another: docs/decisions/0022-arena.md says which, when and why.
+// Standard is the full arena: machines × mixes × all policies. Its statistics and most
+// periods were chosen before any comparison. Drawings, BRM's period, times, the rate of
+// moves and the search by hand were chosen after a first comparison in an unfinished world,
+// the mixes of the torus after another: docs/decisions/0022-arena.md says which, when and
+// why.
 func Standard() Plan {
 	memo := &runner.Memo{}
 	p := Plan{
 		Name: "all", About: "All policies on machines of two to 36 nodes, under mixes of the papers' programs and of others.",
 		Against: runner.None, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Policies: policies(),
 		Periods: map[string]time.Duration{runner.BRM: standardStep},
-		// Placement by hand happens once, when all workloads are there; of many workloads or nodes for
-		// all seeds at once, as a search takes up to minutes there.
+		// Placement by hand happens once, when all workloads are there. For many workloads
+		// or nodes one search serves all seeds, as it takes up to minutes.
 		Options: func(_ string, m *Machine, o *runner.Options) {
 			if o.Patient = true; len(m.Host.Nodes) > manyNodes || len(o.Specs) > manySpecs {
 				o.Memo = memo
 			}
 		},
-		// As fast as the machine moves memory: at the default rate, which is for a server that
-		// must not notice it, runs would be ten times as long.
+		// As fast as the machine moves memory. The default rate is for a server that must
+		// not notice it; with it, runs would be ten times as long.
 		Actuate: func(_ string, c *actuate.Config) { c.Rate = 0 },
 	}
 	for _, name := range []string{machines.DualSkylake, machines.FourNodes, machines.Opteron, machines.Kunpeng, machines.Torus} {
 		m, err := NamedMachine(name)
 		if err != nil {
-			panic(err) // it comes with homenode
+			panic(err) // it is built in
 		}
 		p.Machines = append(p.Machines, m)
 	}
@@ -54,17 +55,17 @@ func Standard() Plan {
 	return p
 }
 
-// drawings is how often a mix is drawn. Each is a mix of its own: seeds are chance only
-// (where threads start, which wakes first, how demand drifts), so that they are independent
-// of each other and variation can be told.
+// drawings is how often a mix is drawn. Each drawing is a mix of its own, and seeds are
+// chance only (where threads start, which wakes first, how demand drifts). So seeds are
+// independent of each other, and variation can be measured.
 const drawings = 2
 
-// drawnOnce are mixes of many single programs: another drawing is much the same.
+// drawnOnce are mixes of many single programs: another drawing would be much the same.
 var drawnOnce = []string{"multiprogrammed", "insensitive"}
 
-// onManyCPUs are the mixes, of which the first drawing is run on more CPUs than smallCPUs,
-// too: a step there takes a hundred times as long as elsewhere where threads move in each,
-// and a search by hand for 288 programs hours.
+// onManyCPUs are the mixes whose first drawing also runs on more CPUs than smallCPUs. Steps
+// there take a hundred times as long as elsewhere where threads move in each, and a search
+// by hand for 288 programs takes hours.
 var onManyCPUs = []string{"vms", "mixed-classes"}
 
 const (
@@ -73,14 +74,14 @@ const (
 	manySpecs = 32
 )
 
-// Quick is a small part of it: two sockets, Rao's and MAO's.
+// Quick is a small part of it: two sockets, Rao's machine and MAO's.
 func Quick() Plan {
 	p := Standard()
 	p.Name, p.About, p.Machines = "quick", "A small part of the arena: two machines of two sockets, half of the mixes.", nil
 	for _, name := range []string{machines.DualE5620, machines.DualSkylake} {
 		m, err := NamedMachine(name)
 		if err != nil {
-			panic(err) // it comes with homenode
+			panic(err) // it is built in
 		}
 		p.Machines = append(p.Machines, m)
 	}
@@ -101,7 +102,7 @@ const (
 	quickWarmup = 40 * time.Second
 )
 
-// policies are all that arm has, in its order.
+// policies are all policies that arm has, in its order.
 func policies() (all []string) {
 	for _, k := range runner.Policies() {
 		all = append(all, k.Name)
@@ -109,9 +110,9 @@ func policies() (all []string) {
 	return all
 }
 
-// Times of a mix: arrivals are over in the first minute, and a policy that moves memory (0.64 s
-// a GB) has had another, before figures begin. BRM acts in each step; Rao's range is 10
-// to 100 ms.
+// Times of a mix: arrivals are over in the first minute, and a policy that moves memory
+// (0.64 s per GB) has had another, before figures begin. BRM acts in each step; Rao's range
+// is 10 to 100 ms.
 const (
 	standardLasts  = 150 * time.Second
 	standardWarmup = 120 * time.Second
@@ -128,7 +129,7 @@ func standardMix(x apps.Mix, name string, drawing uint64) Mix {
 	}
 }
 
-// NamedMachine is one that comes with homenode.
+// NamedMachine is a built-in machine.
 func NamedMachine(name string) (Machine, error) {
 	b, ok := machines.Find(name)
 	if !ok {

@@ -13,20 +13,20 @@ import (
 	"homenode/internal/unit"
 )
 
-// Estimate is what several seeds say of a figure.
+// Estimate is a figure over several seeds.
 type Estimate struct {
-	N        int // seeds that have it; 0: there is none, and the rest means nothing
+	N        int // seeds that have it; 0: none has, and the rest means nothing
 	Median   float64
 	Min, Max float64
-	// CI is of the median, and unknown where there are too few seeds for experiment.Nominal:
-	// six are the fewest.
+	// CI is for the median, and unknown with too few seeds for experiment.Nominal; the
+	// fewest are six.
 	CI experiment.Interval
 }
 
-// FewestSeeds is how many it takes for an interval: see trial.medianInterval.
+// FewestSeeds is the number of seeds that an interval needs: see trial.medianInterval.
 const FewestSeeds = 6
 
-// EstimateOf leaves out what is not a number.
+// EstimateOf leaves out NaN.
 func EstimateOf(values []float64) Estimate {
 	s, ok := experiment.Summarise(values)
 	if !ok {
@@ -39,29 +39,30 @@ func EstimateOf(values []float64) Estimate {
 	return e
 }
 
-// Line is how a policy did on a machine under a mix, beside another policy.
+// Line is a policy on a machine under a mix, compared with another policy.
 type Line struct {
 	Machine, Mix, Policy, Against string
 	Pairs                         int // seeds that both have
-	// Speed is how many times as fast, seed by seed: see speedOf. More is better.
+	// Speed is the ratio of speeds, seed by seed: see speedOf. More is better.
 	Speed Estimate
-	// P99 and CPUPerOp are how many times as long, geometric means over apps; less is better.
+	// P99 and CPUPerOp are ratios, geometric means over apps; less is better.
 	P99, CPUPerOp Estimate
 	// The rest are the policy's own figures.
 	Local, Moves, MovedB, Fairness Estimate
 	// Variation is sigma / mean of each app's speed over the seeds that have the same apps
-	// (seeds may draw others), then the mean over apps; unknown where there are not two.
+	// (seeds may draw others), then the mean over apps; unknown with fewer than two such
+	// seeds.
 	Variation unit.Opt[float64]
-	// Slowest is the app that came off worst, by its median; "" of none.
+	// Slowest is the app with the lowest median speed; "" if there is none.
 	Slowest      string
 	SlowestSpeed float64
 }
 
-// Noticeable is how far from 1 a speed must be to be called faster or slower: below it
-// is a difference, but too small to act on. A choice.
+// Noticeable is how far from 1 a speed must be to be called faster or slower. A smaller
+// difference is too small to act on. A choice.
 const Noticeable = 0.005
 
-// Side says whether it was faster (+1), slower (-1), or neither (0), by the whole
+// Side reports whether it was faster (+1), slower (-1), or neither (0), by the whole
 // interval; false: there is no interval.
 func (l Line) Side() (side int, ok bool) {
 	switch ci := l.Speed.CI; {
@@ -75,8 +76,8 @@ func (l Line) Side() (side int, ok bool) {
 	return 0, true
 }
 
-// Compare has a line for each machine and mix of the result, in their order, with what
-// one policy did beside another.
+// Compare makes a line for each machine and mix of the result, in order, comparing one
+// policy with another.
 func Compare(r Result, policy, against string) []Line {
 	var all []Line
 	for _, m := range r.Machines {
@@ -90,7 +91,7 @@ func Compare(r Result, policy, against string) []Line {
 	return all
 }
 
-// cells are those of all seeds, in their order.
+// cells are the cells of all seeds, in order.
 func (r Result) cells(machine, mix, policy string) (all []*Cell) {
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Machine == machine && c.Mix == mix && c.Policy == policy {
@@ -100,7 +101,7 @@ func (r Result) cells(machine, mix, policy string) (all []*Cell) {
 	return all
 }
 
-// pairs are cells of one seed, next to each other.
+// pairs are cells of the same seed, side by side.
 func pairs(ours, theirs []*Cell) (all [][2]*Cell) {
 	for _, c := range ours {
 		if i := slices.IndexFunc(theirs, func(o *Cell) bool { return o.Seed == c.Seed }); i >= 0 {
@@ -139,10 +140,10 @@ func line(ours, theirs []*Cell, against string) Line {
 	return l
 }
 
-// speedOf is how many times as fast an app ran: operations against operations. Where
-// requests come by themselves no policy can do more than were asked for; there it is that,
-// times the CPU time that an operation took less (as arm.Oracle counts it). False: one
-// did nothing in both, or was not there.
+// speedOf is the ratio of an app's speeds: operations over operations. Where requests come
+// at a rate, no policy can do more than was requested; there it is that ratio, times the
+// ratio of CPU time per operation (as arm.Oracle computes it). False: it did nothing in
+// both, or was missing.
 func speedOf(a, b App) (float64, bool) {
 	if !(b.Ops > 0) {
 		return 0, false
@@ -154,7 +155,7 @@ func speedOf(a, b App) (float64, bool) {
 	return speed, true
 }
 
-// ratioOf is the geometric mean over apps of two cells; NaN if no app has one.
+// ratioOf is the geometric mean over apps of two cells; NaN if no app has a ratio.
 func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
 	sum, n := 0.0, 0.0
 	for _, a := range ours.Apps {
@@ -166,7 +167,7 @@ func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
 		switch {
 		case !ok:
 		case !(v > 0):
-			return 0 // one starved: the geometric mean is 0
+			return 0 // an app starved: the geometric mean is 0
 		default:
 			sum += detmath.Log(v)
 			n++
@@ -204,7 +205,7 @@ func leastFair(c *Cell) float64 {
 	return least
 }
 
-// variation is Line's.
+// variation is Line's Variation.
 func variation(cells []*Cell) unit.Opt[float64] {
 	sum, n := 0.0, 0.0
 	for _, alike := range sameLoads(cells) {
@@ -225,7 +226,7 @@ func variation(cells []*Cell) unit.Opt[float64] {
 	return unit.OptOf(sum/max(n, 1), n > 0)
 }
 
-// sameLoads are groups of cells that have the same apps.
+// sameLoads groups cells that have the same apps.
 func sameLoads(cells []*Cell) (groups [][]*Cell) {
 	same := func(a, b App) bool { return a.ID == b.ID && a.Service == b.Service && a.Threads == b.Threads }
 	for _, c := range cells {
@@ -239,8 +240,8 @@ func sameLoads(cells []*Cell) (groups [][]*Cell) {
 	return groups
 }
 
-// pace is what varies: operations a second, or per CPU second where requests come by
-// themselves.
+// pace is the figure whose variation is measured: operations per second, or per CPU second
+// where requests come at a rate.
 func (a App) pace() float64 {
 	if a.Rated {
 		return harness.Over(1, a.CPUPerOp)
@@ -269,22 +270,24 @@ func slowest(both [][2]*Cell) (id string, speed float64) {
 	return id, speed
 }
 
-// Place is a policy's in a ranking. Ratios are to the policy that all are compared with.
+// Place is a policy's place in a ranking. Ratios are to the policy that all are compared
+// with.
 type Place struct {
 	Policy string
-	// Rank is 1 for the best; policies whose intervals overlap that of the first of them
-	// share one. 0: there are too few seeds to tell.
+	// Rank is 1 for the best. Policies share a rank if their intervals overlap that of the
+	// first of them. 0: there are too few seeds to tell.
 	Rank int
 	// Speed, P99 and CPUPerOp are geometric means over machines and mixes, seed by seed.
 	Speed, P99, CPUPerOp Estimate
 	Local                Estimate // mean over machines and mixes
 	Variation            unit.Opt[float64]
-	// Moves and MovedB are of a run: the mean over machines and mixes.
+	// Moves and MovedB are per run: the mean over machines and mixes.
 	Moves, MovedB Estimate
-	Fairness      float64 // the least
-	// Wins, Losses and Ties are lines (Line.Side); Unknown those without an interval.
+	Fairness      float64 // the lowest
+	// Wins, Losses and Ties are numbers of lines (Line.Side); Unknown counts those without
+	// an interval.
 	Wins, Losses, Ties, Unknown int
-	// Worst and Best are the lines of the lowest and the highest median speed.
+	// Worst and Best are the lines with the lowest and the highest median speed.
 	Worst, Best Line
 }
 
@@ -294,11 +297,11 @@ type Ranking struct {
 	Places  []Place
 }
 
-// Summary is what a result says.
+// Summary is what a result shows.
 type Summary struct {
 	Lines    []Line    // of each policy, machine and mix, in the order policy, machine, mix
 	Overall  Ranking   // on all machines together
-	Rankings []Ranking // a machine each, in order; without those on which nothing fits
+	Rankings []Ranking // one per machine, in order; without machines on which no mix fits
 }
 
 // Summarise compares all policies with the result's Against.
@@ -316,7 +319,7 @@ func Summarise(r Result) Summary {
 	return s
 }
 
-// ranking is of one machine; "": of all.
+// ranking is the ranking on one machine; "": on all.
 func (r Result) ranking(machine string, lines []Line) Ranking {
 	out := Ranking{Machine: machine}
 	for _, p := range r.Policies {
@@ -334,7 +337,7 @@ func (r Result) ranking(machine string, lines []Line) Ranking {
 	return out
 }
 
-// PlaceOf puts a policy's lines together.
+// PlaceOf combines a policy's lines.
 func (r Result) PlaceOf(policy string, lines []Line) Place {
 	p := Place{Policy: policy, Worst: lines[0], Best: lines[0], Fairness: 1}
 	sum, n := 0.0, 0.0
@@ -368,8 +371,8 @@ func (r Result) PlaceOf(policy string, lines []Line) Place {
 	return p
 }
 
-// overSeeds is what is first put together over machines and mixes, then estimated over
-// seeds: the seeds are what is independent.
+// overSeeds first combines figures over machines and mixes, then estimates over seeds: only
+// the seeds are independent.
 func (r Result) overSeeds(p *Place, lines []Line) {
 	var speed, p99, cpu, local, moves, moved []float64
 	for _, seed := range r.Seeds {
@@ -400,7 +403,7 @@ func (r Result) cell(machine, mix, policy string, seed uint64) *Cell {
 	return nil
 }
 
-// together is the geometric mean over pairs of cells of ratioOf; NaN of none.
+// together is the geometric mean over pairs of cells of ratioOf; NaN without pairs.
 func together(ours, theirs []*Cell, of func(a, b App) (float64, bool)) float64 {
 	sum, n := 0.0, 0.0
 	for i := range ours {
@@ -419,7 +422,7 @@ func together(ours, theirs []*Cell, of func(a, b App) (float64, bool)) float64 {
 	return detmath.Exp(sum / n)
 }
 
-// Mean is over cells; NaN of none.
+// Mean is the mean over cells; NaN without cells.
 func Mean(cells []*Cell, of func(*Cell) float64) float64 {
 	sum := 0.0
 	for _, c := range cells {
@@ -431,12 +434,13 @@ func Mean(cells []*Cell, of func(*Cell) float64) float64 {
 	return sum / float64(len(cells))
 }
 
-// rank sorts, the fastest first, and gives places.
+// rank sorts, the fastest first, and gives ranks.
 //
-//  1. By median speed; those that are alike stay in the order of the result.
-//  2. The first has rank 1. Each further one shares the rank of the one that opened it
-//     while their intervals overlap, and opens its own, its place in the order, when not.
-//  3. If one of them has no interval, none has a rank.
+//  1. By median speed; equal ones stay in the order of the result.
+//  2. The first has rank 1. Each further policy shares the rank of the policy that opened
+//     it while their intervals overlap. Otherwise it opens a new rank: its place in the
+//     order.
+//  3. If any of them has no interval, none has a rank.
 func (k *Ranking) rank() {
 	slices.SortStableFunc(k.Places, func(a, b Place) int { // 1
 		switch {
@@ -459,7 +463,7 @@ func (k *Ranking) rank() {
 	}
 }
 
-// Place is a policy's of a ranking.
+// Place is a policy's place in a ranking.
 func (k Ranking) Place(policy string) (Place, bool) {
 	for _, p := range k.Places {
 		if p.Policy == policy {
@@ -469,7 +473,7 @@ func (k Ranking) Place(policy string) (Place, bool) {
 	return Place{}, false
 }
 
-// SeedsText says what so few seeds allow: "" where there are enough.
+// SeedsText says what so few seeds allow; "" if there are enough.
 func (r Result) SeedsText() string {
 	if len(r.Seeds) >= FewestSeeds {
 		return ""

@@ -14,7 +14,7 @@ import (
 
 const skylake = "dual-skylake"
 
-// made is a result of one machine and one mix, with one app: ops of each policy by seed.
+// made is a result of one machine and one mix, with one app: each policy's ops by seed.
 func made(against string, ops map[string][]float64, order ...string) Result {
 	r := Result{Schema: Schema, How: How, Name: "made", Against: against, Machines: []Named{{Name: skylake}}, Mixes: []Named{{Name: "x"}}}
 	for i := range ops[against] {
@@ -29,7 +29,7 @@ func made(against string, ops map[string][]float64, order ...string) Result {
 	return r
 }
 
-// Seeds differ by far more than policies do: paired, the policies can be told apart.
+// Seeds differ by far more than policies do. Paired, the policies can be told apart.
 func TestDecisionPaired(t *testing.T) {
 	base := []float64{100, 200, 50, 80, 400, 10}
 	var faster []float64
@@ -49,7 +49,7 @@ func TestDecisionPaired(t *testing.T) {
 	}
 }
 
-// The geometric mean over apps: twice and half are 1. One that starved makes it 0; one
+// The geometric mean over apps: twice and half give 1. An app that starved gives 0; an app
 // that the other policy starved too says nothing.
 func TestDecisionSpeed(t *testing.T) {
 	app := func(id string, ops float64) App { return App{ID: id, Ops: ops} }
@@ -72,13 +72,13 @@ func TestDecisionSpeed(t *testing.T) {
 	}
 }
 
-// sigma / mean of 9, 10, 11 is 0.1; it is of seeds that have the same apps.
+// sigma / mean of 9, 10, 11 is 0.1; only seeds with the same apps count.
 func TestDecisionVariation(t *testing.T) {
 	r := made("a", map[string][]float64{"a": {9, 10, 11}}, "a")
 	if v, ok := Compare(r, "a", "a")[0].Variation.Get(); !ok || math.Abs(v-0.1) > 1e-12 {
 		t.Errorf("%v, %v", v, ok)
 	}
-	r.Cells[1].Apps[0].Service = "other" // 9 and 11 are left: sigma is the root of 2
+	r.Cells[1].Apps[0].Service = "other" // 9 and 11 remain: sigma is the root of 2
 	if v, ok := Compare(r, "a", "a")[0].Variation.Get(); !ok || math.Abs(v-math.Sqrt2/10) > 1e-12 {
 		t.Errorf("%v, %v", v, ok)
 	}
@@ -109,8 +109,8 @@ func TestDecisionFewSeeds(t *testing.T) {
 	}
 }
 
-// Policies whose intervals overlap share a rank with the first of them, and it does not
-// creep: c overlaps b, but not a, which opened the rank.
+// Policies whose intervals overlap share a rank with the first of them, and this does not
+// chain: c overlaps b, but not a, which opened the rank.
 func TestDecisionRankTies(t *testing.T) {
 	place := func(name string, low, mid, high float64) Place {
 		return Place{Policy: name, Speed: Estimate{N: 6, Median: mid, CI: experiment.Interval{Low: low, High: high, Coverage: 0.97}}}
@@ -136,7 +136,7 @@ func TestDecisionRankTies(t *testing.T) {
 	}
 }
 
-// A difference within Noticeable is a tie; so is an interval that holds 1.
+// A difference within Noticeable is a tie; so is an interval that contains 1.
 func TestDecisionSide(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64

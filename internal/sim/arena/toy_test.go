@@ -15,15 +15,15 @@ import (
 	"homenode/internal/window"
 )
 
-// toy is a world without a machine: every workload does its rate, times a factor that
-// the test chooses, a little more by the seed; each thread has an equal part.
+// toy is a world without a machine: every workload does its rate, times a factor that the
+// test chooses, and a little more depending on the seed; each thread has an equal part.
 type toy struct {
 	c      sim.Config
 	factor float64
 	now    time.Duration
-	since  time.Duration // of the last Truth
-	wins   time.Duration // of the last Window
-	wait   func()        // in each Run
+	since  time.Duration // time of the last Truth
+	wins   time.Duration // time of the last Window
+	wait   func()        // called in each Run
 }
 
 func (w *toy) Run(d time.Duration) {
@@ -59,8 +59,8 @@ func (w *toy) Truth() (all []sim.Truth) {
 	return all
 }
 
-// toyThreads is a toy that tells of its threads: the last of each workload gets half of
-// the CPU time of the others.
+// toyThreads is a toy that reports its threads: the last of each workload gets half of the
+// CPU time of the others.
 type toyThreads struct{ *toy }
 
 func (w toyThreads) Threads() (all []threadworld.ThreadTruth) {
@@ -92,7 +92,7 @@ func toyMix(name string) Mix {
 	}
 }
 
-// toyPlan has worlds in which interleave is slower by half; they know it by their start.
+// toyPlan has worlds in which interleave is slower by half; they recognise it by its start.
 func toyPlan() Plan {
 	return Plan{
 		Name: "toy", About: "a test", Machines: []Machine{toyMachine("one"), toyMachine("two")}, Mixes: []Mix{toyMix("loops"), toyMix("more")},

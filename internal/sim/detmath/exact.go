@@ -12,7 +12,7 @@ const (
 // steps is how many values of 2^(j/steps) Exp looks up; a power of two.
 const steps = 64
 
-// roots are 2^(j/steps), made by the long way.
+// roots are 2^(j/steps), computed the slow way.
 var roots = func() (all [steps]float64) {
 	for j := range all {
 		x := float64(j) * (ln2High / steps)
@@ -26,7 +26,8 @@ var roots = func() (all [steps]float64) {
 	return all
 }()
 
-// Exp is e to the x, to 1e-15 of it. Below -700 it is 0, above 700 as of 700.
+// Exp is e to the x, with a relative error of 1e-15. Below -700 it is 0; above 700 it is
+// the value at 700.
 //
 //  1. x = (k + j/64) ln 2 + r, |r| ≤ ln 2 / 128.
 //  2. e^r is its Taylor series, 6 terms: the rest is below 2^-54.
@@ -48,8 +49,8 @@ func Exp(x float64) float64 {
 	return roots[at&(steps-1)] * sum * math.Float64frombits(k<<52)
 }
 
-// Log is the natural logarithm, to 1e-15 of the larger of it and 1. Of what is not
-// positive it is that of the smallest number there is.
+// Log is the natural logarithm, with an error of 1e-15 of the larger of the result and 1.
+// For x ≤ 0 it is the logarithm of the smallest positive number.
 //
 //  1. x = m 2^k, m in [√½, √2).
 //  2. ln m = 2 artanh s, s = (m − 1)/(m + 1), |s| ≤ 0.172: a series in s².

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Against the library's own, which is right to an ulp.
+// Comparison with the library's functions, which are right to an ulp.
 func TestAgainstMath(t *testing.T) {
 	r := NewRandom(1, "math")
 	for range 100_000 {
@@ -34,8 +34,8 @@ func TestAgainstMath(t *testing.T) {
 	}
 }
 
-// The bits themselves: they must not change from one CPU of an architecture to another, nor
-// from one homenode to the next, or a seed means another world.
+// The bits must not change from one CPU of an architecture to another, nor from one version
+// of homenode to the next; otherwise a seed would mean another world.
 func TestBits(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("these are amd64's bits")

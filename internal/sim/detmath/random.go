@@ -4,10 +4,10 @@ package detmath
 
 import "math"
 
-// Random is a stream of random numbers: SplitMix64 (Steele, Lea, Flood: Fast
-// splittable pseudorandom number generators, OOPSLA 2014). It is a value: a copy
-// goes on by itself. Streams of different keys are independent, so that one more
-// workload does not change the numbers of another.
+// Random is a stream of random numbers: SplitMix64 (Steele, Lea, Flood: Fast splittable
+// pseudorandom number generators, OOPSLA 2014). It is a value: a copy continues
+// independently. Streams with different keys are independent, so one more workload does not
+// change the numbers of another.
 type Random struct{ state uint64 }
 
 // NewRandom is the stream of a seed and any number of keys.
@@ -28,7 +28,7 @@ func (r *Random) Uint64() uint64 {
 	return mix(r.state)
 }
 
-// Float is in [0, 1), of 53 bits.
+// Float is in [0, 1), with 53 bits.
 func (r *Random) Float() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
 
 // Normal has mean 0 and deviation 1: Marsaglia's polar method.

@@ -9,38 +9,39 @@ import (
 )
 
 const (
-	// Level is that of a change's intervals.
+	// Level is the level of a change's intervals.
 	Level = 0.95
-	// resamples of the servers, of which an interval's ends are the 25th values.
+	// resamples of the servers. The ends of an interval are the 25th values.
 	resamples = 1000
 )
 
-// Change is of servers with MAO against those without: of the same servers if
-// Paired, else of others with the same services. Negative is less.
+// Change compares servers with MAO with those without: the same servers if Paired, else
+// others with the same services. Negative is less.
 type Change struct {
 	Paired bool `json:"paired"`
-	// CPU and Latency are those of an operation, each service weighing what it used,
-	// or waited for.
+	// CPU and Latency are per operation. Each service is weighted by what it used, or
+	// waited for.
 	CPU        *float64 `json:"cpu"`
 	Latency    *float64 `json:"latency"`
 	LocalRatio *float64 `json:"local_ratio"` // difference
 
-	// The same if the servers had been others: by bootstrap over servers, of a paired
-	// change over pairs. nil: a side has one server, which says nothing of others.
+	// The same changes for a different sample of servers: by bootstrap over servers, for a
+	// paired change over pairs. nil: a side has one server, which says nothing about
+	// others.
 	Level              float64   `json:"level"`
 	CPUInterval        *Interval `json:"cpu_interval"`
 	LatencyInterval    *Interval `json:"latency_interval"`
 	LocalRatioInterval *Interval `json:"local_ratio_interval"`
 }
 
-// Interval is where Level of the resampled changes are.
+// Interval contains the share Level of the resampled changes.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// serviceShare is what a service got on a server: as little as a change needs, since all
-// servers' are kept until the end.
+// serviceShare is what a service got on a server. It holds as little as a change needs,
+// since all servers' shares are kept until the end.
 type serviceShare struct {
 	service                                   int32
 	ops, cpu, requests, latency, local, reads float64
@@ -65,14 +66,14 @@ func (p *part) shares() []serviceShare {
 	return all
 }
 
-// compared is what a change is made of: paired, on[i] and off[i] are one server.
+// compared is the data for a change. If paired, on[i] and off[i] are one server.
 type compared struct {
 	paired  bool
 	on, off [][]serviceShare
 }
 
-// addServer keeps a server, if there is another side to compare it with. With a data set
-// servers without MAO have no pair, and are left out.
+// addServer keeps a server, if there is another side to compare it with. With a data set, servers
+// without MAO have no pair and are left out.
 func (c *compared) addServer(config *Config, o *outcome) {
 	c.paired = config.DataSet
 	n := config.sharers()
@@ -87,7 +88,7 @@ func (c *compared) addServer(config *Config, o *outcome) {
 	}
 }
 
-// change is with its intervals.
+// change computes the change with its intervals.
 func (c *compared) change(seed uint64, services int) *Change {
 	if len(c.on) == 0 || len(c.off) == 0 {
 		return nil
@@ -119,7 +120,7 @@ func (c *compared) change(seed uint64, services int) *Change {
 	return change
 }
 
-// draw is as many servers as there are, of those there are, some more than once.
+// draw is a sample of the same number of servers, some of them more than once.
 func (c *compared) draw(s *sampled, r *detmath.Random) {
 	clear(s.on)
 	clear(s.off)
@@ -146,8 +147,8 @@ func plusAll(to []serviceShare, server []serviceShare) {
 // sampled is both sides, by service.
 type sampled struct{ on, off []serviceShare }
 
-// change compares service by service: two halves of a fleet have their services in
-// other proportions.
+// change compares service by service, as two halves of a fleet have their services in
+// different proportions.
 func (s *sampled) change() (cpu, latency, local *float64) {
 	var cpuOn, cpuOff, latencyOn, latencyOff float64
 	var on, off serviceShare
@@ -177,7 +178,7 @@ func relative(a, b float64) *float64 {
 	return nil
 }
 
-// interval leaves out as many values at both ends.
+// interval leaves out the same number of values at both ends.
 func interval(values []float64) *Interval {
 	if len(values) == 0 {
 		return nil

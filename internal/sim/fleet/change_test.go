@@ -9,8 +9,8 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// twoServices is a server on which one service takes 1 s an operation, by so much
-// more or less, and another nothing that matters.
+// twoServices is a server on which one service takes 1 s per operation, more or less by
+// cpu, and another takes a negligible amount.
 func twoServices(cpu float64) []serviceShare {
 	return []serviceShare{{service: 0, ops: 10, cpu: 10 * cpu, requests: 10, latency: 20 * cpu, local: 5, reads: 10}}
 }
@@ -21,7 +21,7 @@ func TestChangeByHand(t *testing.T) {
 	if math.Abs(*got.CPU+0.15) > 1e-12 || math.Abs(*got.Latency+0.15) > 1e-12 || *got.LocalRatio != 0 {
 		t.Errorf("%v %v %v, want -0.15, -0.15, 0", *got.CPU, *got.Latency, *got.LocalRatio)
 	}
-	// Of four draws of two one is twice the first, one twice the second.
+	// Of the four draws of two, one is twice the first, one twice the second.
 	if i := got.CPUInterval; math.Abs(i.Low+0.2) > 1e-12 || math.Abs(i.High+0.1) > 1e-12 {
 		t.Errorf("%+v, want -0.2 to -0.1", i)
 	}
@@ -34,7 +34,7 @@ func TestChangeByHand(t *testing.T) {
 	}
 }
 
-// In 19 of 20 fleets the interval holds the truth.
+// In 19 of 20 fleets the interval contains the truth.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	for _, paired := range []bool{true, false} {
 		held, fleets := 0, 200
@@ -59,7 +59,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 	}
 }
 
-// With a data set on a share of the servers, the change is that of the pairs alone.
+// With a data set on a share of the servers, the change uses the pairs alone.
 func TestChangeOfPairs(t *testing.T) {
 	c := toyFleet(8)
 	c.DataSet, c.Share = true, 0.5

@@ -18,23 +18,23 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// Config is a fleet to be simulated.
+// Config is a fleet to simulate.
 type Config struct {
 	Machine machine.Machine // of every server
 	System  memsys.System
 	Linux   linux.Settings
 	Size    Size
 	Seed    uint64
-	// Share of the servers have MAO: the first ones by a hash of their number. 0: none,
-	// 1: all.
+	// Share of the servers have MAO: the first ones by a hash of their number. 0: none, 1:
+	// all.
 	Share   float64
 	Period  time.Duration // of a window
 	Step    time.Duration // of the worlds; 0: the period
-	Warmup  time.Duration // left out of every figure, up to the end of a window
+	Warmup  time.Duration // left out of every figure, rounded up to the end of a window
 	MAO     mao.Config
 	Actuate actuate.Config
-	// DataSet runs every server that has MAO twice, with it and without, and makes
-	// rows. Noise is what is put on them.
+	// DataSet runs every server that has MAO twice, with it and without, and makes rows.
+	// Noise is applied to them.
 	DataSet bool
 	Noise   Noise
 	Workers int // servers at a time; below 1: one
@@ -42,8 +42,8 @@ type Config struct {
 	newWorld newWorld // nil: sim.NewWorld; tests have others
 }
 
-// DefaultConfig is a fleet but for its machine. NUMA balancing is on, as kernels have
-// it: MAO's fleet had it, with 57.76 % of accesses local before binding.
+// DefaultConfig is a fleet without its machine. NUMA balancing is on, as in kernels by
+// default: MAO's fleet had it, with 57.76 % of accesses local before binding.
 func DefaultConfig() Config {
 	l := linux.DefaultSettings()
 	l.NUMABalancing = true
@@ -55,7 +55,7 @@ func DefaultConfig() Config {
 
 func (c Config) lasts() time.Duration { return time.Duration(c.Size.Minutes) * time.Minute }
 
-// Validate says what cannot be, and what it must be.
+// Validate names an invalid setting, and what it must be.
 func (c Config) Validate() error {
 	switch {
 	case !(c.Share >= 0 && c.Share <= 1):
@@ -81,7 +81,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// validateShare wants both sides where both are asked for.
+// validateShare requires both sides where both are requested.
 func (c Config) validateShare() error {
 	switch n := c.sharers(); {
 	case c.Share > 0 && n == 0:
@@ -106,21 +106,21 @@ func (c Config) validateDataSet() error {
 	return nil
 }
 
-// windows is how many a run has: those that are whole.
+// windows is the number of whole windows in a run.
 func (c Config) windows() int { return int(c.lasts() / c.Period) }
 
-// inWindows is the fewest windows that last so long.
+// inWindows is the fewest windows that last this long.
 func (c Config) inWindows(d time.Duration) int { return int((d + c.Period - 1) / c.Period) }
 
-// warmWindows are not measured.
+// warmWindows is the number of windows that are not measured.
 func (c Config) warmWindows() int { return c.inWindows(c.Warmup) }
 
-// measured is how long a server's figures are of.
+// measured is the time that a server's figures cover.
 func (c Config) measured() time.Duration {
 	return time.Duration(c.windows()-c.warmWindows()) * c.Period
 }
 
-// sharers is how many servers have MAO.
+// sharers is the number of servers with MAO.
 func (c Config) sharers() int { return int(math.Round(c.Share * float64(c.Size.Servers))) }
 
 func (c Config) step() time.Duration {
@@ -130,8 +130,8 @@ func (c Config) step() time.Duration {
 	return c.Step
 }
 
-// withMAO says which servers have it: as many as the share is, by the order of
-// their hashes. So a larger share has those of a smaller one, too.
+// withMAO says which servers have MAO: the share of them, in the order of their hashes. So
+// a larger share includes the servers of a smaller one.
 func (c Config) withMAO() []bool {
 	type hashed struct {
 		server int

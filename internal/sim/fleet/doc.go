@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet is many simulated servers: services with replicas spread over them
-// by a scheduler that does not know of NUMA, days of load, MAO on all of them, on
-// some, or on none; and what each replica gained by it, for models to learn.
+// Package fleet is many simulated servers: services with replicas spread over them by a
+// scheduler that does not know about NUMA, days of load, MAO on all of them, on some, or on
+// none; and what each replica gained by it, for models to learn.
 //
-//		seed, servers, days, Host ─Generate─▶ Plan ─Specs(server)─▶ sim.World + arm.Loop ┐
-//		                                                             server by server … ├─▶ Result
-//		                                                             on all CPUs        ┘   Row …
+//	seed, servers, days, Host ─Generate─▶ Plan ─Specs(server)─▶ sim.World + arm.Loop ┐
+//	                                                             server by server … ├─▶ Result
+//	                                                             on all CPUs        ┘   Row …
 //
-//	 1. A catalogue of services is drawn (service.go): what each does and wants.
-//	 2. The scheduler places their replicas and moves them about (plan.go). A Plan is
-//	    some 24 bytes for each stay of a replica; what it does there is drawn again
-//	    whenever a server is simulated, so that no fleet has to fit into memory.
-//	 3. Every server is a world of its own, with a seed of its own (server.go). They
-//	    run in parallel and their figures are added up in their order (run.go): the
-//	    same bytes with any number of workers.
-//	 4. With a data set each server runs twice, with the same demand: with MAO and with
-//	    no replica bound (sample.go). Features are of the latter, before; gains are the whole
-//	    server's doing (row.go: GainMeaning).
-//	 5. A change has an interval, by bootstrap over servers (change.go).
+// A fleet is made and run so:
+//
+//  1. A catalogue of services is drawn (service.go): what each does and needs.
+//  2. The scheduler places their replicas and moves them about (plan.go). A Plan is some
+//     24 bytes for each stay of a replica; what the replica does there is drawn again
+//     whenever a server is simulated, so no fleet has to fit into memory.
+//  3. Every server is a world of its own, with a seed of its own (server.go). They run in
+//     parallel and their figures are added up in order (run.go): the same bytes with any
+//     number of workers.
+//  4. With a data set each server runs twice, with the same demand: with MAO, and with no
+//     replica bound (sample.go). Features come from the latter, before any binding; gains
+//     are the effect of the whole server's bindings (row.go: GainMeaning).
+//  5. A change has an interval, by bootstrap over servers (change.go).
 //	 6. A data set is written as Parquet (table.go), with what made it: schema, generator,
 //	    seed. The same rows give the same bytes.
 //

@@ -15,21 +15,21 @@ import (
 // NoiseSchema is the version of noise.json.
 const NoiseSchema = 1
 
-// Noise is how much a figure varies from one measurement of the same thing to the
-// next: relative standard deviations, from repeats in the lab. A row's figures are
-// multiplied by 1 + deviation × a normal number.
+// Noise is how much a figure varies from one measurement to the next of the same thing:
+// relative standard deviations, from repeats in the lab. A row's figures are multiplied by
+// 1 + deviation × a normal number.
 type Noise struct {
 	Schema int    `json:"schema"`
-	Source string `json:"source"` // what was measured where, in words
-	// Unmeasured: placeholders. Then all deviations are 0, and nothing that has this
-	// noise may say that it was measured.
+	Source string `json:"source"` // what was measured, and where, in words
+	// Unmeasured: the values are placeholders. Then all deviations are 0, and no file that
+	// uses this noise may say that it was measured.
 	Unmeasured bool          `json:"unmeasured"`
-	Repeats    int           `json:"repeats"` // of each measurement
+	Repeats    int           `json:"repeats"` // per measurement
 	Features   FeaturesNoise `json:"features"`
 	Gains      GainsNoise    `json:"gains"`
 }
 
-// FeaturesNoise is of the features of a row.
+// FeaturesNoise is the noise of the features of a row.
 type FeaturesNoise struct {
 	MBW     float64 `json:"mbw"`
 	MSR     float64 `json:"msr"`
@@ -41,7 +41,7 @@ type FeaturesNoise struct {
 	LLCMPKI float64 `json:"llc_misses_per_kilo_instruction"`
 }
 
-// GainsNoise is of the quotient bound / before, of which a gain is 1 minus: the
+// GainsNoise is the noise of the quotient bound / before (a gain is 1 minus it): the
 // deviation over repeats of the same pair.
 type GainsNoise struct {
 	Latency float64 `json:"latency"`
@@ -52,7 +52,7 @@ type GainsNoise struct {
 //go:embed noise.json
 var packagedNoise []byte
 
-// PackagedNoise is what this homenode has.
+// PackagedNoise is the noise that this version of homenode has.
 func PackagedNoise() Noise {
 	n, err := DecodeNoise(packagedNoise)
 	if err != nil {
@@ -66,14 +66,14 @@ func DecodeNoise(data []byte) (Noise, error) {
 	return schema.Decode[Noise](data, "noise", NoiseSchema)
 }
 
-// ErrUnmeasured is what Measured says of placeholders.
+// ErrUnmeasured is returned by Measured for placeholders.
 var ErrUnmeasured = errors.New("its noise was not measured")
 
-// leastRepeats is how many repeats a standard deviation needs to be worth a name.
+// leastRepeats is the fewest repeats that a standard deviation needs.
 const leastRepeats = 3
 
-// Validate says what cannot be: deviations out of range, and placeholders that look
-// like measurements or the other way round.
+// Validate says what is invalid: deviations out of range, and placeholders that look like
+// measurements or the reverse.
 func (n Noise) Validate() error {
 	if n.Schema < 1 {
 		return fmt.Errorf("schema is %d: it must be at least 1", n.Schema)
@@ -86,7 +86,7 @@ func (n Noise) Validate() error {
 		case !(d.value >= 0 && d.value <= 1):
 			return fmt.Errorf("%s is %v: a relative standard deviation is between 0 and 1", d.name, d.value)
 		case n.Unmeasured && d.value != 0:
-			return fmt.Errorf("%s is %v, but unmeasured is true: a figure that nobody measured must be 0", d.name, d.value)
+			return fmt.Errorf("%s is %v, but unmeasured is true: a figure that was not measured must be 0", d.name, d.value)
 		}
 	}
 	if !n.Unmeasured && n.Repeats < leastRepeats {
@@ -95,8 +95,8 @@ func (n Noise) Validate() error {
 	return nil
 }
 
-// Measured is where the noise was measured. Placeholders are an error: nothing may
-// claim them.
+// Measured is the source of a measured noise. Placeholders are an error: nothing may
+// present them as measured.
 func (n Noise) Measured() (source string, err error) {
 	if n.Unmeasured {
 		return "", ErrUnmeasured
@@ -126,15 +126,15 @@ func (n Noise) deviations() []deviation {
 	}
 }
 
-// put puts noise on a value; it stays within [0, most].
+// put applies noise to a value, which stays within [0, most].
 func put(v *float64, deviation, most float64, r *detmath.Random) {
-	z := r.Normal() // drawn in any case: figures that are unknown shift no others
+	z := r.Normal() // drawn in any case, so that unknown figures do not shift the others' draws
 	if v != nil {
 		*v = math.Min(math.Max(float64(*v*(1+float64(deviation*z))), 0), most)
 	}
 }
 
-// putGain puts it on the quotient.
+// putGain applies noise to the quotient.
 func putGain(v *float64, deviation float64, r *detmath.Random) {
 	z := r.Normal()
 	if v != nil {

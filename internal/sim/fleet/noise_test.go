@@ -11,7 +11,7 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// Whatever noise.json holds, what is not measured says so.
+// Whatever noise.json contains, a noise that was not measured says so.
 func TestPackagedNoise(t *testing.T) {
 	n := PackagedNoise()
 	source, err := n.Measured()
@@ -48,7 +48,7 @@ func TestNoiseRefuses(t *testing.T) {
 	}
 }
 
-// The deviation of what is disturbed is the one that was asked for.
+// The deviation of disturbed values is the configured one.
 func TestDisturb(t *testing.T) {
 	n := measuredNoise()
 	const repeats = 4000

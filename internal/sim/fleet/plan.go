@@ -15,44 +15,44 @@ import (
 	"homenode/internal/unit"
 )
 
-// Plan is a fleet: its services, and which replica is where when.
+// Plan is a fleet: its services, and which replica is on which server at what time.
 type Plan struct {
 	Host     Host
 	Seed     uint64
 	Servers  int
 	Minutes  int
 	Services []Service
-	// Stays are by server, then by arrival. Stays[First[s]:First[s+1]] are server s's.
+	// Stays are ordered by server, then by arrival. Stays[First[s]:First[s+1]] are server
+	// s's.
 	Stays []Stay
 	First []int
-	// Unplaced are stays that no server had room for.
+	// Unplaced is the number of stays that no server had room for.
 	Unplaced int
 }
 
-// Stay is a replica on a server. Minutes are from the start; To is when it leaves,
-// at most the plan's Minutes.
+// Stay is a replica on a server. Minutes count from the start. To is when it leaves, at
+// most the plan's Minutes.
 type Stay struct {
-	Service, Replica, Life int32 // Life: the how-manieth stay of the replica
+	Service, Replica, Life int32 // Life: number of the stay among the replica's stays
 	Server                 int32
 	From, To               int32
 }
 
-// Size is what is asked of Generate.
+// Size is the size of the fleet that Generate makes.
 type Size struct {
 	Servers   int
-	Minutes   int // how long
-	Workloads int // on a server, on the average
+	Minutes   int // duration
+	Workloads int // per server, on average
 }
 
-// The most that can be asked for: what fits into the plan's types, and what a day is
-// enough for.
+// The largest possible fleet: what fits into the plan's types, and into a day of computing.
 const (
 	MostServers   = 1_000_000
 	MostMinutes   = 366 * 24 * 60
 	MostWorkloads = 1000
 )
 
-// Validate says what cannot be.
+// Validate says what is invalid.
 func (z Size) Validate() error {
 	switch {
 	case z.Servers < 1 || z.Servers > MostServers:
@@ -65,7 +65,7 @@ func (z Size) Validate() error {
 	return nil
 }
 
-// Validate says what of a host cannot carry a fleet.
+// Validate says why a host cannot carry a fleet.
 func (h Host) Validate() error {
 	for _, v := range []struct {
 		what  string
@@ -78,7 +78,7 @@ func (h Host) Validate() error {
 	return nil
 }
 
-// Generate is the fleet of a seed.
+// Generate makes the fleet of a seed.
 func Generate(seed uint64, h Host, z Size) (*Plan, error) {
 	if err := z.Validate(); err != nil {
 		return nil, err
@@ -105,10 +105,10 @@ func (p *Plan) byServer() {
 	}
 }
 
-// Of are the stays on a server.
+// Of returns the stays on a server.
 func (p *Plan) Of(server int) []Stay { return p.Stays[p.First[server]:p.First[server+1]] }
 
-// Specs are the workloads of a server, parallel to its stays.
+// Specs returns the workloads of a server, parallel to its stays.
 func (p *Plan) Specs(server int) []sim.Spec {
 	stays := p.Of(server)
 	specs := make([]sim.Spec, len(stays))
@@ -118,15 +118,15 @@ func (p *Plan) Specs(server int) []sim.Spec {
 	return specs
 }
 
-// spec is a replica: its service's, a little larger or smaller, more or less loaded
-// than its sisters, as no two replicas are alike.
+// spec is a replica: its service's spec, a little larger or smaller, and more or less
+// loaded than other replicas, as no two replicas are alike.
 func (p *Plan) spec(y Stay) sim.Spec {
 	service := &p.Services[y.Service]
 	r := detmath.NewRandom(p.Seed, "fleet", "replica", service.Name, strconv.Itoa(int(y.Replica)))
 	s := service.Spec
 	s.Name = fmt.Sprintf("%s-%d-%d", service.Name, y.Replica, y.Life)
 	s.Demand.Rate = float64(s.Demand.Rate * span{0.85, 1.15}.between(&r))
-	f := span{0.9, 1}.between(&r) // never more than the scheduler was told
+	f := span{0.9, 1}.between(&r) // never more than was requested from the scheduler
 	for _, b := range []*unit.Bytes{&s.Memory.Private, &s.Memory.Shared, &s.Memory.Files, &s.Memory.Cache} {
 		*b = scaled(*b, f)
 	}

@@ -29,9 +29,9 @@ func generate(t testing.TB, seed uint64, h Host, z Size) *Plan {
 	return p
 }
 
-// A seed is a fleet: what it draws is held by its digest. If this fails and the
-// change is meant, count GeneratorVersion up and write the new digest beside the
-// old: files written by the old one keep its number.
+// A seed is a fleet, held by its digest. If this fails and the change is intended,
+// increment GeneratorVersion and add the new digest beside the old: files written by the
+// old version keep its number.
 func TestGeneratorIsFrozen(t *testing.T) {
 	if GeneratorVersion != 1 {
 		t.Fatalf("version %d: write its digests here", GeneratorVersion)
@@ -62,8 +62,8 @@ func TestGeneratorIsFrozen(t *testing.T) {
 	}
 }
 
-// drawn writes what of a spec the generator decides; a field that a spec gets later is
-// not among it.
+// drawn writes the part of a spec that the generator decides; fields that a spec gets later
+// are not included.
 func drawn(w io.Writer, s sim.Spec) {
 	m, d := s.Memory, s.Demand
 	fmt.Fprintln(w, s.Name, s.Service, s.Threads, s.CPULimit, s.Approved, s.Arrive, s.Depart)
@@ -75,8 +75,8 @@ func drawn(w io.Writer, s sim.Spec) {
 	fmt.Fprintln(w, d.Rate, d.Low, d.Peak, d.Noise, d.Spread, d.Bursts, d.Wakes, d.Queue)
 }
 
-// Every replica is on exactly one server at a time, and comes back where its
-// service has it; elastic ones are away part of the day.
+// Every replica is on exactly one server at a time, and comes back where its service has
+// it. Elastic replicas are absent for part of the day.
 func TestEveryReplicaIsInOnePlace(t *testing.T) {
 	p := generate(t, 7, skylake, Size{40, 4 * 24 * 60, 20})
 	type id struct{ service, replica int32 }
@@ -114,7 +114,7 @@ func TestEveryReplicaIsInOnePlace(t *testing.T) {
 		t.Errorf("%.2f workloads a server on the average, want 20", mean)
 	}
 	if len(p.Stays) < replicas+replicas/20 {
-		t.Errorf("%d stays of %d replicas: nobody moves", len(p.Stays), replicas)
+		t.Errorf("%d stays of %d replicas: no replica moves", len(p.Stays), replicas)
 	}
 	if p.Unplaced > replicas/50 {
 		t.Errorf("%d times there was no room", p.Unplaced)
@@ -126,7 +126,7 @@ func TestNoServerIsPromisedMoreThanItHas(t *testing.T) {
 		p := generate(t, 3, h, Size{25, 2 * 24 * 60, 12})
 		for s := range p.Servers {
 			stays, specs := p.Of(s), p.Specs(s)
-			for _, at := range stays { // the most is reached when one comes
+			for _, at := range stays { // the maximum is reached at an arrival
 				var cpu float64
 				var asked, has unit.Bytes
 				for i, y := range stays {
@@ -144,7 +144,7 @@ func TestNoServerIsPromisedMoreThanItHas(t *testing.T) {
 	}
 }
 
-// A larger fleet has larger services, and no other seed has the same.
+// A larger fleet has larger services, and another seed has others.
 func TestGenerateDependsOnSeed(t *testing.T) {
 	digest := func(seed uint64) string {
 		b, err := json.Marshal(generate(t, seed, skylake, Size{5, 60, 20}))
@@ -184,7 +184,7 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 }
 
-// What is drawn is of the kind that the paper has: see kinds.
+// The drawn services are of the paper's kinds: see kinds.
 func TestServicesAreOfTheirKind(t *testing.T) {
 	p := generate(t, 1, skylake, Size{2000, 60, 20})
 	seen := map[string]int{}

@@ -13,33 +13,33 @@ import (
 // ResultSchema is the version of a result's wire form. Readers refuse a newer one.
 const ResultSchema = 1
 
-// Result is what came of a fleet. All of its figures are modelled; nil is unknown.
+// Result is the result of a fleet. All of its figures are modelled; nil is unknown.
 type Result struct {
 	Schema    int     `json:"schema"`
 	How       string  `json:"how"` // always "modelled"
 	Generator int     `json:"generator_version"`
 	Seed      uint64  `json:"seed"`
 	Machine   string  `json:"machine"` // its origin
-	From      string  `json:"from"`    // where its figures come from
+	From      string  `json:"from"`    // source of its figures
 	Nodes     int     `json:"nodes"`
-	CPUs      float64 `json:"cpus"` // of a server
+	CPUs      float64 `json:"cpus"` // per server
 	Servers   int     `json:"servers"`
 	PeriodS   float64 `json:"period_s"`
-	Seconds   float64 `json:"seconds"` // of each server, without the warm-up
-	Share     float64 `json:"share"`   // of the servers that have MAO
-	// ObservedS is how long MAO leaves a replica alone after it came: with a data set
-	// it is looked at first, which makes fewer and later bindings. 0: it is not.
+	Seconds   float64 `json:"seconds"` // per server, without the warm-up
+	Share     float64 `json:"share"`   // share of the servers that have MAO
+	// ObservedS is how long MAO leaves a replica alone after its arrival. With a data set
+	// it is observed first, so there are fewer and later bindings. 0: it is not observed.
 	ObservedS float64 `json:"observed_s"`
 	Services  int     `json:"services"`
-	Stays     int     `json:"stays"` // of replicas on servers
+	Stays     int     `json:"stays"` // stays of replicas on servers
 	Unplaced  int     `json:"unplaced"`
-	// Workloads a server, on the average.
+	// Workloads per server, on average.
 	Workloads float64 `json:"workloads_per_server"`
 
 	Without *Side            `json:"without_mao"`
 	With    *Side            `json:"with_mao"`
-	Change  *Change          `json:"change"` // with against without
-	List    []ServiceFigures `json:"list"`   // of services, by their place in the catalogue
+	Change  *Change          `json:"change"` // with MAO against without
+	List    []ServiceFigures `json:"list"`   // services, in the order of the catalogue
 
 	DataSet *DataSet `json:"data_set"`
 }
@@ -47,8 +47,8 @@ type Result struct {
 // Side is the servers with MAO, or those without.
 type Side struct {
 	Servers     int      `json:"servers"`
-	LocalRatio  *float64 `json:"local_ratio"` // of DRAM reads
-	Utilisation float64  `json:"utilisation"` // CPU time / CPUs × time
+	LocalRatio  *float64 `json:"local_ratio"` // local share of DRAM reads
+	Utilisation float64  `json:"utilisation"` // CPU time / (CPUs × time)
 	CPUSeconds  float64  `json:"cpu_seconds"`
 	// UnbindRatio is unbound workload-time / all workload-time. nil: without MAO.
 	UnbindRatio *float64 `json:"unbind_ratio"`
@@ -65,7 +65,7 @@ type Binds struct {
 	MoverCPUS float64 `json:"mover_cpu_s"`
 }
 
-// ServiceFigures is all replicas of a service.
+// ServiceFigures are for all replicas of a service.
 type ServiceFigures struct {
 	Name     string   `json:"name"`
 	Kind     string   `json:"kind"`
@@ -76,29 +76,29 @@ type ServiceFigures struct {
 
 // Figures are means over a service's replicas and its time.
 type Figures struct {
-	Hours      float64  `json:"hours"` // of all replicas together
+	Hours      float64  `json:"hours"` // total of all replicas
 	Ops        float64  `json:"ops"`
 	Dropped    float64  `json:"dropped"`
 	LocalRatio *float64 `json:"local_ratio"`
 	LatencyS   *float64 `json:"latency_s"`
 	// P99S is the mean of the windows' P99, which are the largest of their steps'
-	// estimates; windows weigh what was done in them.
+	// estimates; windows are weighted by their operations.
 	P99S     *float64 `json:"p99_s"`
 	CPUPerOp *float64 `json:"cpu_s_per_op"`
 	IPC      *float64 `json:"ipc"`
 	StalledS float64  `json:"stalled_s"`
 }
 
-// DataSet is what was recorded.
+// DataSet describes the recorded data set.
 type DataSet struct {
 	Rows          int     `json:"rows"`
 	Controls      int     `json:"controls"` // rows of replicas that were never bound
 	Skipped       Skipped `json:"skipped"`
 	NoiseMeasured bool    `json:"noise_measured"`
-	Noise         string  `json:"noise"` // where it was measured, or that it was not
+	Noise         string  `json:"noise"` // its source, or that it was not measured
 }
 
-// Validate says what of a result cannot be.
+// Validate says what is invalid in a result.
 func (r Result) Validate() error {
 	if err := harness.CheckForm(r.Schema, ResultSchema, r.How); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (r Result) Validate() error {
 // Encode writes a result.
 func Encode(r Result) ([]byte, error) { return schema.Encode(r, "fleet") }
 
-// Decode reads one.
+// Decode reads a result.
 func Decode(data []byte) (Result, error) { return schema.Decode[Result](data, "fleet", ResultSchema) }
 
 func (s *sum) result() Result {
@@ -136,7 +136,7 @@ func (s *sum) result() Result {
 	return r
 }
 
-// workloads is how many a server has, on the average.
+// workloads is the number per server, on average.
 func (p *Plan) workloads() float64 {
 	var minutes float64
 	for _, y := range p.Stays {

@@ -11,20 +11,20 @@ import (
 // RowSchema is the version of Row's columns.
 const RowSchema = 2
 
-// GainMeaning is what a gain is, for a reader of rows who does not have this source.
-const GainMeaning = "1 - on/off of the same replica over the same windows: its server with the policy against the same server with nobody bound. " +
+// GainMeaning explains a gain to a reader of rows who does not have this source.
+const GainMeaning = "1 - on/off of the same replica over the same windows: its server with the policy against the same server with no replica bound. " +
 	"It is not the gain of binding this replica alone: neighbours_bound_ratio of the server's other CPU use was bound too. " +
 	"Rows with bound = false are controls: never bound, their gain is their neighbours' doing"
 
-// Row is a replica: what was seen of it while no replica was bound, and what came of the
-// policy. nil is unknown. Ratios are in [0, 1].
+// Row is a replica: its figures while no replica was bound, and the effect of the policy.
+// nil is unknown. Ratios are in [0, 1].
 //
-// A gain is 1 − on / off: the server with the policy against the same server with
-// no replica bound, of this replica, over the same windows. What gets smaller by a tenth
-// gains 0.1, what gets worse gains less than 0. So it has in it what the bindings of
-// the neighbours brought this replica (NeighboursBound says how many of them there
-// are), and is not what binding it alone would bring. Replicas that were never bound
-// are controls: all that they gain is the neighbours' doing.
+// A gain is 1 − on / off: the server with the policy against the same server with no
+// replica bound, for this replica, over the same windows. A figure that falls by a tenth
+// gains 0.1; one that rises gains less than 0. So a gain includes what the neighbours'
+// bindings brought this replica (NeighboursBound says how many of them are bound), and is
+// not the gain of binding it alone. Replicas that were never bound are controls: all of
+// their gain comes from the neighbours.
 type Row struct {
 	Server           string `parquet:"server_hash,dict"`
 	Service          string `parquet:"service_hash,dict"`
@@ -37,8 +37,9 @@ type Row struct {
 
 	Bound bool `parquet:"bound"` // false: a control
 
-	// Features: means over the windows before it was bound, of controls over as many as
-	// the earliest are looked at. They are those of the server with no replica bound.
+	// Features: means over the windows before it was bound; for controls, over as many
+	// windows as are observed before the earliest binding. They come from the server with
+	// no replica bound.
 	WindowsBefore    int32    `parquet:"windows_before"`
 	MBW              *float64 `parquet:"mbw_bytes_per_s,optional"`
 	MSR              *float64 `parquet:"msr_ratio,optional"`
@@ -52,22 +53,22 @@ type Row struct {
 	LoadFactor       *float64 `parquet:"load_factor_ratio,optional"` // CPU / limit
 	LLCMPKI          *float64 `parquet:"llc_misses_per_kilo_instruction,optional"`
 
-	// What came of it: with the policy against without, over the same windows, in
-	// which this replica was bound, or those of a control.
+	// The effect: with the policy against without, over the same windows, in which this
+	// replica was bound; for a control, over as long.
 	WindowsCompared int32 `parquet:"windows_compared"`
-	// NeighboursBound is the share of bound ones in the CPU time of the server's other
+	// NeighboursBound is the share of bound workloads in the CPU time of the server's other
 	// workloads. nil: they used none.
 	NeighboursBound    *float64 `parquet:"neighbours_bound_ratio,optional"`
 	LocalAccessRatioOn *float64 `parquet:"local_access_ratio_on,optional"`
 	GainLatency        *float64 `parquet:"gain_latency_ratio,optional"`
-	GainCPU            *float64 `parquet:"gain_cpu_ratio,optional"` // of CPU time an operation
-	GainIPC            *float64 `parquet:"gain_ipc_ratio,optional"` // of cycles an instruction
+	GainCPU            *float64 `parquet:"gain_cpu_ratio,optional"` // of CPU time per operation
+	GainIPC            *float64 `parquet:"gain_ipc_ratio,optional"` // of cycles per instruction
 	GainLatencyTrue    *float64 `parquet:"gain_latency_true_ratio,optional"`
 	GainCPUTrue        *float64 `parquet:"gain_cpu_true_ratio,optional"`
 	GainIPCTrue        *float64 `parquet:"gain_ipc_true_ratio,optional"`
 }
 
-// disturb puts noise on what a server would measure.
+// disturb applies noise to what a server would measure.
 func (r *Row) disturb(n Noise, random detmath.Random) {
 	_, err := n.Measured()
 	r.NoiseMeasured = err == nil
@@ -86,7 +87,7 @@ func (r *Row) disturb(n Noise, random detmath.Random) {
 	} {
 		put(f.value, f.deviation, f.most, &random)
 	}
-	if r.RMBR != nil && r.LocalAccessRatio != nil { // of the same two counters
+	if r.RMBR != nil && r.LocalAccessRatio != nil { // from the same two counters
 		*r.LocalAccessRatio = 1 - *r.RMBR
 	}
 	if r.CPU != nil && r.CPULimit != nil {

@@ -9,16 +9,16 @@ import (
 	"homenode/internal/sim/harness"
 )
 
-// Progress is told when a server is done; servers finish in order.
+// Progress is called when a server is done; servers finish in order.
 type Progress func(done, all int)
 
-// Sink takes the rows of a server, in the order of servers. The rows are the
-// sink's.
+// Sink takes the rows of a server, in the order of servers. The rows then belong to the
+// sink.
 type Sink func(rows []Row) error
 
-// Run simulates a fleet, a server a cell. Outcomes are added up in the order of servers,
-// as sums of floats depend on their order: the result does not depend on the number of
-// workers. The first server that fails ends it.
+// Run simulates a fleet, one server per cell. Outcomes are added up in the order of
+// servers, as sums of floats depend on their order: the result does not depend on the
+// number of workers. The first server that fails ends the run.
 func Run(ctx context.Context, c Config, sink Sink, progress Progress) (Result, error) {
 	if c.newWorld == nil {
 		c.newWorld = simWorld
@@ -36,7 +36,7 @@ func Run(ctx context.Context, c Config, sink Sink, progress Progress) (Result, e
 		Run: func(ctx context.Context, server int, _ func(float64)) (*job, error) {
 			j := &job{config: &c, plan: plan, server: server, on: has[server]}
 			err := j.run(ctx)
-			j.specs, j.services = nil, nil // it may wait for others
+			j.specs, j.services = nil, nil // frees memory while it waits for others
 			return j, err
 		},
 		Take: func(_ int, j *job) error {
@@ -55,14 +55,14 @@ func Run(ctx context.Context, c Config, sink Sink, progress Progress) (Result, e
 	return sum.result(), nil
 }
 
-// sum is the fleet so far.
+// sum is the sum over the fleet so far.
 type sum struct {
 	config        *Config
 	plan          *Plan
 	servers       int
 	with, without half
 	rows          int
-	controls      int // of the rows
+	controls      int // controls among the rows
 	skipped       Skipped
 	compared      compared
 }

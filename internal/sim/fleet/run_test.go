@@ -15,7 +15,7 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// toyFleet is small: what runs is the fleet, not the world.
+// toyFleet is small: it tests the fleet, not the world.
 func toyFleet(servers int) Config {
 	c := DefaultConfig()
 	c.Machine, c.System, c.newWorld = toyShape, memsys.System{Name: "toy", From: "a toy", Hz: 2.7e9}, newToy
@@ -98,8 +98,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// The warm-up and the length are whole windows, and what is counted is what is
-// between them: hours, utilisation, and P99 do not hang on the period.
+// The warm-up and the run are rounded to whole windows, and what is between them is
+// counted: hours, utilisation and P99 do not depend on the period.
 func TestLongWindows(t *testing.T) {
 	for _, z := range []struct {
 		period, warmup time.Duration
@@ -107,7 +107,7 @@ func TestLongWindows(t *testing.T) {
 		seconds        float64
 	}{
 		{time.Hour, 15 * time.Minute, 120, 3600},
-		{7 * time.Minute, 10 * time.Minute, 60, 6 * 7 * 60}, // 2 windows of warm-up, 8 in all
+		{7 * time.Minute, 10 * time.Minute, 60, 6 * 7 * 60}, // 2 windows of warm-up, 8 in total
 		{time.Minute, 0, 10, 600},
 	} {
 		for _, pair := range []bool{false, true} {
@@ -135,8 +135,8 @@ func TestLongWindows(t *testing.T) {
 	}
 }
 
-// Both sides of a pair are the worlds that a run without a data set has, but for the
-// time that workloads are looked at first.
+// Both sides of a pair are the worlds of a run without a data set, except for the time in
+// which workloads are observed first.
 func TestPairHasTheSameServers(t *testing.T) {
 	c := toyFleet(4)
 	c.DataSet = true
@@ -203,7 +203,7 @@ func TestConfigRefuses(t *testing.T) {
 		"MAO":               func(c *Config) { c.MAO.Target = 2 },
 		"actuate":           func(c *Config) { c.Actuate.Rate = -1 },
 		"noise":             func(c *Config) { c.Noise.Gains.CPU = 2 },
-		"noise of nobody": func(c *Config) {
+		"unmeasured noise": func(c *Config) {
 			c.Noise = Noise{Schema: 1, Source: "x", Unmeasured: true, Gains: GainsNoise{CPU: 0.1}}
 		},
 		"no window":         func(c *Config) { c.Size.Minutes, c.Period, c.Warmup = 60, time.Hour, 15*time.Minute },

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// How long a replica is looked at before it may be bound. More: steadier features,
-	// later bindings.
+	// How long a replica is observed before it may be bound. A longer time gives steadier
+	// features and later bindings.
 	lookFor = time.Hour
-	// How long after its binding it is not compared: its memory is on its way.
+	// How long after its binding it is not compared, as its memory is still moving.
 	settleFor = 10 * time.Minute
 	// The shortest comparison that is worth a row.
 	compareFor = 30 * time.Minute
 )
 
-// Skipped are replicas that made no row, by why.
+// Skipped counts replicas that made no row, by reason.
 type Skipped struct {
-	TooBrief   int `json:"too_brief"`   // not bound, and there for too short to be looked at and compared
-	TooShort   int `json:"too_short"`   // bound, but for too short to be compared
-	MovedAside int `json:"moved_aside"` // not bound, but its CPUs were narrowed to make room: no control
-	NoRequests int `json:"no_requests"` // nothing asked of it: no latency to compare
+	TooBrief   int `json:"too_brief"`   // not bound, and not there long enough to be observed and compared
+	TooShort   int `json:"too_short"`   // bound, but not long enough to be compared
+	MovedAside int `json:"moved_aside"` // not bound, but its CPUs were narrowed to make room, so it is no control
+	NoRequests int `json:"no_requests"` // no requests: no latency to compare
 }
 
 func (s *Skipped) plus(o Skipped) {
@@ -44,10 +44,10 @@ func (s *Skipped) plus(o Skipped) {
 // subject is a replica under observation.
 type subject struct {
 	id, service   string
-	first, before means // of its first windows; of all until it was bound
-	seen          int   // windows
+	first, before means // over its first windows; over all until it was bound
+	seen          int   // windows seen
 	since         int   // windows since it was bound
-	ever          bool  // bound
+	ever          bool  // it was bound at some time
 	bound, free   comparison
 }
 
@@ -55,12 +55,12 @@ type subject struct {
 type comparison struct {
 	windows       int
 	with, without harness.Tally
-	// CPU of the server's other workloads on the side with MAO, and what of it is
-	// bound ones'.
+	// CPU time of the server's other workloads on the side with MAO, and the part that
+	// belongs to bound ones.
 	others, othersBound float64
 }
 
-// compared is what a row is about.
+// compared is the comparison that a row describes.
 func (s *subject) compared() *comparison {
 	if s.ever {
 		return &s.bound
@@ -70,13 +70,13 @@ func (s *subject) compared() *comparison {
 
 // pair simulates a server twice, with the same demand, window by window.
 //
-//  1. Until a replica is bound its features are taken from the windows of the side
-//     without MAO: no replica is bound there, so those of replicas that are bound late do
-//     not depend on what was bound before them.
-//  2. While it is bound, and its memory had time to follow, what it got on both
-//     sides is added up, over the same windows. One that is never bound is compared
-//     too, after as long a time: what its neighbours' bindings do to it.
-//  3. Each then makes a row.
+//  1. Until a replica is bound, its features come from the windows of the side without
+//     MAO. No replica is bound there, so the features of replicas that are bound late do not
+//     depend on what was bound before them.
+//  2. While it is bound, and after its memory had time to follow, what it got on both
+//     sides is added up over the same windows. A replica that is never bound is compared too,
+//     after the same time: this shows the effect of its neighbours' bindings.
+//  3. Each of them then makes a row.
 func (j *job) pair(ctx context.Context) error {
 	off, err := j.newSide(false)
 	if err != nil {
@@ -135,11 +135,11 @@ func (j *job) observe(subjects map[string]*subject, on *side, w, off window.Wind
 	}
 }
 
-// wasBound says whether it was all through the window: Bound tells of its end.
+// wasBound reports whether it was bound throughout the window: Bound describes its end.
 func (s *subject) wasBound() bool { return s.since > 1 }
 
-// compare adds up a window for those that were bound all through it, and for those
-// that never were. Both lists are in the order of IDs.
+// compare adds up a window for replicas that were bound throughout it, and for those that
+// never were. Both lists are in the order of IDs.
 func (j *job) compare(subjects map[string]*subject, w window.Window, without, with []sim.Truth) {
 	look, settle := j.config.inWindows(lookFor), j.config.inWindows(settleFor)
 	cpu := map[string]float64{}
@@ -179,7 +179,7 @@ func (c *comparison) addWindow(with, without *sim.Truth, others, bound float64) 
 	c.othersBound += bound
 }
 
-// neighboursBound is within [0, 1]: differences of sums are not, by a bit.
+// neighboursBound is limited to [0, 1], which differences of sums can exceed by a bit.
 func (c *comparison) neighboursBound() *float64 {
 	v := over(c.othersBound, c.others)
 	if v != nil {
@@ -201,7 +201,7 @@ func (j *job) rows(subjects map[string]*subject) {
 	}
 }
 
-// skip says that a replica makes no row, and counts why.
+// skip reports that a replica makes no row, and counts the reason.
 func (j *job) skip(s *subject) bool {
 	c, n := j.config, j.config.inWindows(compareFor)
 	why := &j.done.skipped
@@ -239,7 +239,7 @@ func (j *job) row(s *subject) Row {
 	return r
 }
 
-// hash hides names: rows must not be told apart by what they are called.
+// hash hides names: a model must not recognise rows by name.
 func hash(seed uint64, kind, name string) string {
 	r := detmath.NewRandom(seed, "fleet", "hash", kind, name)
 	return fmt.Sprintf("%016x", r.Uint64())
@@ -253,7 +253,7 @@ func gain(on, off *float64) *float64 {
 	return known(1 - *on / *off)
 }
 
-// mean is that of the values that were known.
+// mean is the mean of the known values.
 type mean struct{ sum, n float64 }
 
 func (m *mean) add(v float64, ok bool) {

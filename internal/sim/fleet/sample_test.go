@@ -13,9 +13,8 @@ import (
 	"homenode/internal/window"
 )
 
-// pairToys are the toys of pairs, the side without MAO first, as job.pair makes them.
-// Every second replica may not be bound; what a window of the first side says is
-// known.
+// pairToys are the toys of pairs, the side without MAO first, as job.pair makes them. Every
+// second replica may not be bound; the windows of the first side have known figures.
 func pairToys() newWorld {
 	n := 0
 	return func(c sim.Config) (world, error) {
@@ -31,7 +30,7 @@ func pairToys() newWorld {
 	}
 }
 
-// marked is a toy whose windows tell of 1.5 CPUs.
+// marked is a toy whose windows report 1.5 CPUs.
 type marked struct{ *toy }
 
 func (m *marked) Window() window.Window {
@@ -42,9 +41,9 @@ func (m *marked) Window() window.Window {
 	return w
 }
 
-// Features are those of the side on which nobody is bound, and replicas that were
-// never bound are controls: they gain what their neighbours bring them, in a toy
-// nothing.
+// Features come from the side on which no replica is bound, and replicas that were never
+// bound are controls: they gain what their neighbours bring them, which is nothing in a
+// toy.
 func TestRowsOfBothKinds(t *testing.T) {
 	c := toyFleet(4)
 	c.DataSet, c.newWorld = true, pairToys()
@@ -72,7 +71,7 @@ func TestRowsOfBothKinds(t *testing.T) {
 	}
 }
 
-// How long replicas are looked at and compared is time, not windows.
+// Replicas are observed and compared for a time, not for a number of windows.
 func TestRowsOfOtherPeriods(t *testing.T) {
 	for period, want := range map[time.Duration][2]int32{30 * time.Second: {120, 60}, 5 * time.Minute: {12, 6}} {
 		c := toyFleet(2)
@@ -89,7 +88,7 @@ func TestRowsOfOtherPeriods(t *testing.T) {
 	}
 }
 
-// Replicas that are there too briefly are told apart from those with nothing to gain.
+// Replicas that are there too briefly are counted apart from those without requests.
 func TestSkipped(t *testing.T) {
 	c := toyFleet(1)
 	c.Size.Minutes = 100
@@ -111,8 +110,8 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// Without MAO a server has the same figures, to the bit, beside its pair and alone,
-// where no window is looked at: P99 too.
+// Without MAO a server has the same figures, to the bit, beside its pair and alone, where
+// no window is read; also P99.
 func TestSideWithoutIsTheSame(t *testing.T) {
 	c := realFleet(2, 4*60)
 	c.DataSet, c.Warmup = true, time.Hour

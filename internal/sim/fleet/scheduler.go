@@ -13,15 +13,15 @@ import (
 	"homenode/internal/unit"
 )
 
-// scheduler places replicas, by what they request of CPU and memory. It knows
-// nothing of nodes, as most schedulers: that is what MAO is for.
+// scheduler places replicas by their requests of CPU and memory. Like most schedulers it
+// knows nothing of nodes: that is MAO's task.
 //
-//  1. At the start all replicas that are there arrive, in an order of no meaning.
-//  2. A stay ends when its life is over (the replica comes back elsewhere at once),
-//     or when an elastic replica's hours are (it comes back the next day).
-//  3. Of some servers drawn at random that have room, the best takes it: see score.
-//     Servers are drawn, not all looked at: a fleet's scheduler does it for time
-//     (Verma et al.: Borg, EuroSys 2015, "relaxed randomization").
+//  1. At the start all replicas that are present arrive, in an arbitrary order.
+//  2. A stay ends when its life is over (the replica comes back elsewhere at once), or
+//     when an elastic replica's hours are over (it comes back the next day).
+//  3. Some servers with room are drawn at random, and the best one takes the replica: see
+//     score. Servers are drawn, not all examined: a fleet's scheduler does the same to save
+//     time (Verma et al.: Borg, EuroSys 2015, "relaxed randomization").
 type scheduler struct {
 	p        *Plan
 	replicas []replica
@@ -32,23 +32,24 @@ type scheduler struct {
 type replica struct {
 	service, number int32
 	life            int32
-	since           int32 // of its stay
+	since           int32 // start of its stay
 	server          int32 // -1: none
-	leaves          int32 // minute in which its life there is over
-	from, hours     int32 // minute of the day in which an elastic one comes, for how many minutes; hours 0: always there
+	leaves          int32 // minute in which its stay ends
+	from, hours     int32 // minute of the day in which an elastic replica comes, and for how many minutes; hours 0: always present
 	random          detmath.Random
 }
 
 type server struct {
 	cpu    float64
 	memory unit.Bytes
-	has    []int32 // services, one entry a replica
+	has    []int32 // services, one entry per replica
 }
 
 const (
-	candidates = 12 // servers with room that are compared; more: tighter, slower
-	tries      = 64 // servers drawn before all are looked at in turn
-	// memoryLimit of a server's memory is given away: the kernel needs the rest.
+	candidates = 12 // servers with room that are compared; more: denser packing, slower
+	tries      = 64 // servers drawn before all are tried in turn
+	// memoryLimit is the share of a server's memory that is given away; the kernel needs
+	// the rest.
 	memoryLimit  = 0.95
 	shortestLife = 30 // minutes
 )
@@ -102,7 +103,7 @@ func (s *scheduler) run() {
 	}
 }
 
-// next is the first minute from t on in which the replica should be there.
+// next is the first minute from t on in which the replica should be present.
 func (r *replica) next(t int32) int32 {
 	if r.hours == 0 {
 		return t
@@ -114,7 +115,7 @@ func (r *replica) next(t int32) int32 {
 	return t + 24*60 - since
 }
 
-// until is when it leaves, having come at t.
+// until is when it leaves after arriving at t.
 func (r *replica) until(t int32) int32 {
 	end := r.leaves
 	if r.hours > 0 {
@@ -177,12 +178,12 @@ func (s *scheduler) choose(r *replica, v *Service) int32 {
 	return -1
 }
 
-// score is lower for a better server; false where there is no room.
+// score is lower for a better server; false if it has no room.
 //
-//   - spreading: how full it would be, of what it is fuller of
-//   - best fit: how much fuller of one than of the other, as what is left of only one
-//     is of no use
-//   - replicas of one service apart, as they should not fail together
+// - spreading: how full its fuller resource would be
+// - best fit: how much fuller one resource is than the other, as a rest of only one is of
+// no use
+// - replicas of one service are kept apart, as they should not fail together
 func (s *scheduler) score(at, service int32, v *Service) (float64, bool) {
 	x, h := &s.servers[at], s.p.Host
 	cpu := (x.cpu + v.CPU) / h.CPUs
@@ -199,12 +200,12 @@ func (s *scheduler) score(at, service int32, v *Service) (float64, bool) {
 	return max(cpu, memory) + float64(0.5*math.Abs(cpu-memory)) + float64(sisters), true
 }
 
-// event is when something happens to a replica. Of one minute, those that leave
-// come first: they make room.
+// event is the time of something that happens to a replica. Within a minute, replicas that
+// leave come first, as they make room.
 type event struct {
 	minute  int32
 	leaves  bool
-	order   uint64 // of no meaning, but always the same
+	order   uint64 // arbitrary, but always the same
 	replica int32
 }
 

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/window"
 )
 
-// world is what a server needs of a sim.World.
+// world is what a server needs from a sim.World.
 type world interface {
 	runner.World
 	Truth() []sim.Truth
@@ -34,11 +34,11 @@ func simWorld(c sim.Config) (world, error) {
 type side struct {
 	world world
 	loop  *runner.Loop
-	// Windows × workloads: all, and those that are not bound.
+	// Windows × workloads: all, and the unbound ones.
 	all, unbound float64
 }
 
-// newSide starts a server. A policy of its own: it remembers.
+// newSide starts a server, with a policy of its own, as policies have state.
 func (j *job) newSide(on bool) (*side, error) {
 	c := j.config
 	w, err := c.newWorld(sim.Config{
@@ -58,7 +58,7 @@ func (j *job) newSide(on bool) (*side, error) {
 	return &side{world: w, loop: &runner.Loop{World: w, Machine: c.Machine, Policy: policy, Actuate: c.Actuate, Period: c.Period}}, nil
 }
 
-// count is how many of a window's workloads are bound.
+// count counts the bound workloads of a window.
 func (s *side) count(w window.Window) {
 	for i := range w.Workloads {
 		s.all++
@@ -68,15 +68,15 @@ func (s *side) count(w window.Window) {
 	}
 }
 
-// job is one server to be simulated, and what came of it. Tallies are parallel to
-// the services that it has, in order.
+// job is one server to simulate, and its outcome. Tallies are parallel to the services that
+// it has, in order.
 type job struct {
 	config   *Config
 	plan     *Plan
 	server   int
 	on       bool // it has MAO
 	specs    []sim.Spec
-	services map[string]int32 // of its specs
+	services map[string]int32 // services of its specs
 	done     outcome
 }
 
@@ -138,12 +138,12 @@ func (j *job) single(ctx context.Context) error {
 	return nil
 }
 
-// passWindows is how many windows pass until a world without a policy is asked for
-// one, which lets it forget the workloads that left.
+// passWindows is how many windows pass until a world without a policy is asked for a
+// window, which lets it forget departed workloads.
 const passWindows = 60
 
-// pass is a window that no policy sees: a loop's round without a policy would
-// change nothing in the world, and takes an eighth of the time.
+// pass is a window that no policy sees. A loop's round without a policy would change
+// nothing in the world; this takes an eighth of the time.
 func (s *side) pass(i int) {
 	s.world.Run(s.loop.Period)
 	if (i+1)%passWindows == 0 {
@@ -151,15 +151,15 @@ func (s *side) pass(i int) {
 	}
 }
 
-// warm forgets at the end of the warm-up what was done before.
+// warm discards, at the end of the warm-up, what was recorded before.
 func (j *job) warm(window int, s *side) {
 	if window == j.config.warmWindows() {
 		s.loop.Counts, s.all, s.unbound = runner.Counts{}, 0, 0
 	}
 }
 
-// addWindow adds a window's truth, after the warm-up. Truth is asked for window by window,
-// with a data set and without: P99 is the largest of what it was asked for at once.
+// addWindow adds a window's truth, after the warm-up. Truth is read window by window, with a data
+// set and without, as P99 is the largest estimate within one reading.
 func (j *job) addWindow(p *part, window int, truths []sim.Truth) {
 	if window < j.config.warmWindows() {
 		return
@@ -169,7 +169,7 @@ func (j *job) addWindow(p *part, window int, truths []sim.Truth) {
 	}
 }
 
-// of finds a service's tally: servers have few.
+// of finds a service's tally by linear search: servers have few services.
 func (p *part) of(service int32) *harness.Tally {
 	for i := range p.services {
 		if p.services[i].service == service {
@@ -184,15 +184,16 @@ func (j *job) close(p *part, s *side) {
 	p.ran, p.counts, p.all, p.unbound = true, s.loop.Counts, s.all, s.unbound
 }
 
-// patient is a policy that leaves workloads alone until they were there for some
-// windows: what is approved was looked at first, as the offline side does.
+// patient is a policy that leaves workloads alone until they have been there for some
+// windows: approved workloads are observed first, as by the offline side.
 type patient struct {
 	runner.Policy
 	windows int
 	seen    map[string]int
 }
 
-// Step shows its policy the same window, with those that are too new not approved.
+// Step shows its policy the same window, with workloads that are too new marked as not
+// approved.
 func (p *patient) Step(m machine.Machine, w window.Window) []action.Action {
 	all := make([]window.Workload, len(w.Workloads))
 	copy(all, w.Workloads)

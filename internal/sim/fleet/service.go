@@ -14,11 +14,11 @@ import (
 	"homenode/internal/unit"
 )
 
-// GeneratorVersion is that of everything that a seed decides: services, replicas,
+// GeneratorVersion is the version of everything that a seed decides: services, replicas,
 // where and when they are. Any change of its bytes is a new version.
 const GeneratorVersion = 1
 
-// Host is what the generator knows of a server: sizes, nothing of its nodes.
+// Host is what the generator knows about a server: its sizes, nothing about its nodes.
 type Host struct {
 	CPUs   float64 `json:"cpus"`
 	Memory float64 `json:"memory_bytes"`
@@ -35,62 +35,61 @@ func HostOf(m machine.Machine, sys memsys.System) Host {
 	return h
 }
 
-// Service is one of the catalogue: what all of its replicas have in common.
+// Service is an entry of the catalogue: what all of its replicas have in common.
 type Service struct {
 	Name     string     `json:"name"`
 	Kind     string     `json:"kind"`
 	Replicas int        `json:"replicas"`
-	CPU      float64    `json:"cpu_request"`    // CPUs that the scheduler keeps for a replica
+	CPU      float64    `json:"cpu_request"`    // CPUs that the scheduler reserves for a replica
 	Memory   unit.Bytes `json:"memory_request"` // bytes, likewise
-	// Life is how long a replica stays on a server, on the average: then it is
-	// rolled out anew, or its server is drained.
+	// Life is how long a replica stays on a server, on average. Then it is rolled out anew,
+	// or its server is drained.
 	Life time.Duration `json:"life_ns"`
-	// Elastic is the share of its replicas that are there only around the peak of its
+	// Elastic is the share of its replicas that are present only around the peak of its
 	// day, for elasticHours.
 	Elastic float64  `json:"elastic"`
-	Spec    sim.Spec `json:"spec"` // of a replica of middle size
+	Spec    sim.Spec `json:"spec"` // spec of a replica of middle size
 }
 
 // span is a range to draw from.
 type span struct{ low, high float64 }
 
-// between draws evenly.
+// between draws uniformly.
 func (s span) between(r *detmath.Random) float64 { return s.low + float64((s.high-s.low)*r.Float()) }
 
-// scale draws evenly over the logarithm: sizes, of which few are large.
+// scale draws uniformly in the logarithm: for sizes, of which few are large.
 func (s span) scale(r *detmath.Random) float64 {
 	return float64(s.low * detmath.Pow(s.high/s.low, r.Float()))
 }
 
-// kind is a sort of service. Spans of sizes are drawn by scale, of shares evenly.
+// kind is a sort of service. Spans of sizes are drawn by scale, spans of shares uniformly.
 type kind struct {
 	name   string
 	weight float64 // share of the services
 	why    string  // these figures
-	cpu    span    // request, of the fleet's mean request
+	cpu    span    // request, relative to the fleet's mean request
 	// Of a replica, in MiB.
 	anon, files, cache span
 	private            span // share of anonymous memory that single threads own
-	cacheGrowth        span // MiB an hour
-	// stall is the share of its cycles in which it waits for DRAM at 90 ns and nothing
-	// else running; parallel how many of its misses are outstanding at once.
+	cacheGrowth        span // MiB per hour
+	// stall is the share of its cycles in which it waits for DRAM at 90 ns with nothing
+	// else running; parallel is how many of its misses are outstanding at once.
 	stall, parallel span
 	stream          bool
-	hot             span // KiB a thread, accessed most: what caches may hold
-	ipc             span // without waiting for memory
+	hot             span // KiB per thread, accessed most: what caches may hold
+	ipc             span // without waits for memory
 	request         span // milliseconds of CPU time
 	load            span // CPU use at the peak / request
-	low             span // load at the bottom of the day / at the top
-	spread          span // squared variation of a request's work
+	low             span // load at the bottom of the day / at the peak
+	spread          span // squared coefficient of variation of a request's work
 }
 
-// kinds. MAO names predictors, routers and feature services (papers.md §1) with
-// what binding saved them: 10–12 %, 3 %, 24 % of CPU; remote memory of a key
-// workload is 51 MB to 6 GB there, 2.5 GB on the average, at a local ratio of 58 %:
-// so 0.1 to 14 GB in all. The other kinds fill a server as one has them: search,
-// caches, web, streams, storage. Stall shares are those of published top-down
-// profiles of warehouse computers (Kanev et al., ISCA 2015: half of all cycles wait
-// for the back end, DRAM being most of that in few of them).
+// kinds. MAO names predictors, routers and feature services (papers.md §1) with what
+// binding saved them: 10–12 %, 3 %, 24 % of CPU. Remote memory of a key workload is 51 MB
+// to 6 GB there, 2.5 GB on average, at a local ratio of 58 %: so 0.1 to 14 GB in total. The
+// other kinds fill up a typical server: search, caches, web, streams, storage. Stall shares
+// are those of published top-down profiles of warehouse computers (Kanev et al., ISCA 2015:
+// half of all cycles wait for the back end, DRAM being most of that in few of them).
 var kinds = []kind{
 	{
 		name: "predictor", weight: 0.20, why: "inference: rows of large tables that all threads share, a few reads at once",
@@ -135,7 +134,7 @@ var kinds = []kind{
 		load: span{0.45, 0.7}, low: span{0.6, 1}, spread: span{0.3, 1},
 	},
 	{
-		name: "storage", weight: 0.05, why: "serves files: page cache that nobody maps is most of what it holds",
+		name: "storage", weight: 0.05, why: "serves files: unmapped page cache is most of what it holds",
 		cpu: span{0.4, 1.2}, anon: span{256, 1024}, files: span{16, 128}, cache: span{4096, 14336}, private: span{0.3, 0.8}, cacheGrowth: span{128, 1024},
 		stall: span{0.08, 0.25}, parallel: span{3, 8}, hot: span{64, 512}, ipc: span{0.7, 1.4}, request: span{0.5, 5},
 		load: span{0.3, 0.65}, low: span{0.4, 0.8}, spread: span{0.8, 4},
@@ -145,27 +144,27 @@ var kinds = []kind{
 const (
 	// Stalls are given for this idle latency, that of the machines of latency.md.
 	referenceSeconds = 90e-9
-	// What all requests together may be of a server, at most: the rest lets the
-	// scheduler find a place, and is what real fleets leave.
+	// The most of a server that all requests together may take. The rest lets the scheduler
+	// find a place, and is what real fleets leave free.
 	cpuFill, memoryFill = 0.80, 0.70
-	largestShare        = 0.25 // of a server, for one replica
-	smallestCPU         = 0.25 // CPUs of a request
+	largestShare        = 0.25 // share of a server, for one replica
+	smallestCPU         = 0.25 // CPUs per request
 	elasticHours        = 10
 	mib                 = float64(1 << 20)
 )
 
-// Services is how many services a fleet of so many servers has: one to ten
-// servers, so that a service has 200 replicas where a server has 20.
+// Services is how many services a fleet of this many servers has: one per ten servers, so
+// that a service has 200 replicas where a server has 20.
 func Services(servers int) int { return min(max(servers/10, 20), 400) }
 
-// catalogue draws the services of a fleet whose servers hold so many workloads on
-// the average.
+// catalogue draws the services of a fleet whose servers hold this many workloads on
+// average.
 //
 //  1. Each service is drawn by itself; the n-th largest has 1/n^0.7 of the largest's
-//     replicas, as sizes of services go.
+//     replicas, a usual distribution of sizes.
 //  2. CPU requests are scaled so that the fleet's servers are cpuFill full; memory
-//     likewise, but never more than was drawn.
-//  3. What depends on the size of the request: threads, limit, rate.
+//     requests likewise, but never above what was drawn.
+//  3. Then what depends on the size of the request: threads, limit, rate.
 func catalogue(seed uint64, h Host, servers, workloads int) []Service {
 	all := make([]Service, Services(servers))
 	drawn := make([]draw, len(all))
@@ -233,8 +232,8 @@ func pickKind(r *detmath.Random) kind {
 	return kinds[len(kinds)-1]
 }
 
-// peakHour is in the evening for most, at noon for some: people read and search
-// then; what works for other services may have any hour.
+// peakHour is in the evening for most, at noon for some, as people read and search then. A
+// service that works for other services may have any hour.
 func peakHour(r *detmath.Random) time.Duration {
 	hour := 20.5 + r.Normal()
 	switch at := r.Float(); {
@@ -262,8 +261,8 @@ func (d *draw) memory(s *sim.Spec, r *detmath.Random) {
 
 func mebibytes(n float64) unit.Bytes { return unit.Bytes(math.Round(n)) * unit.MiB }
 
-// replicate gives each service its replicas: so many of all are there at a time, on
-// the average.
+// replicate gives each service its replicas: total replicas of all services are present at
+// a time, on average.
 func replicate(all []Service, total float64) {
 	weights := make([]float64, len(all))
 	var sum float64
@@ -276,7 +275,7 @@ func replicate(all []Service, total float64) {
 	}
 }
 
-// presence is the share of its time that a replica is there, on the average.
+// presence is the share of its time in which a replica is present, on average.
 func presence(s Service) float64 { return 1 - float64(s.Elastic*(24-elasticHours)/24) }
 
 func meanRequests(all []Service) (cpu, memory float64) {
@@ -290,11 +289,11 @@ func meanRequests(all []Service) (cpu, memory float64) {
 	return cpu / n, memory / n
 }
 
-// held is what the scheduler is asked to keep: page cache that is not mapped counts
-// half, as the kernel takes it back.
+// held is what the scheduler reserves. Unmapped page cache counts half, as the kernel takes
+// it back.
 func held(m sim.MemorySpec) unit.Bytes { return m.Private + m.Shared + m.Files + m.Cache/2 }
 
-// size is what depends on how large a replica is on this host.
+// size sets what depends on a replica's size on this host.
 func (s *Service) size(h Host, d draw, grow, shrink float64) {
 	s.CPU = min(max(math.Round(s.CPU*grow*8)/8, smallestCPU), math.Max(largestShare*h.CPUs, smallestCPU))
 	m := &s.Spec.Memory
@@ -315,10 +314,9 @@ func scaled(b unit.Bytes, by float64) unit.Bytes { return unit.Bytes(math.Floor(
 // work turns shares into counts.
 //
 //  1. A request is its CPU time at the reference latency, all memory local.
-//  2. Of that the stall share waits for DRAM: stall cycles × parallelism / latency
-//     reads.
-//  3. Reads go to tables that all threads share and to what each thread has, by
-//     the share of accesses; what is hot takes the rest.
+//  2. The stall share of it waits for DRAM: stall cycles × parallelism / latency reads.
+//  3. Reads go to tables that all threads share and to what each thread has, by the share
+//     of accesses; the hot part takes the rest.
 func (s *Service) work(h Host, d draw) {
 	all := d.milliseconds / 1000 * h.Hz // 1
 	cycles := all * (1 - d.stall)

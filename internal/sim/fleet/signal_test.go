@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The data set of real worlds has something to learn from, of the sign that MAO
-// found: what reads more memory gains more, and what reads more of it remotely.
+// The data set of real worlds has something to learn, with the sign that MAO found:
+// workloads that read more memory gain more, and so do those that read more of it remotely.
 func TestRowsHaveSignal(t *testing.T) {
 	c := realFleet(8, 5*60)
 	c.DataSet, c.Workers = true, 2
@@ -45,7 +45,7 @@ func TestRowsHaveSignal(t *testing.T) {
 	}
 }
 
-// whole says that a row has all that a model needs, within its range.
+// whole checks that a row has all that a model needs, within its range.
 func whole(t *testing.T, r Row) {
 	t.Helper()
 	if r.WindowsBefore < 60 || r.WindowsCompared < 30 || r.How != "modelled" || !r.NoiseMeasured || r.GeneratorVersion != GeneratorVersion || len(r.Replica) != 16 {
@@ -114,7 +114,7 @@ func ranks(v []float64) []float64 {
 	return r
 }
 
-// Real worlds too give the same figures with any number of workers.
+// Real worlds, too, give the same figures with any number of workers.
 func TestRealWorldsAreTheSame(t *testing.T) {
 	c := realFleet(4, 100)
 	c.DataSet = true

@@ -17,7 +17,7 @@ func realFleet(servers, minutes int) Config {
 	return c
 }
 
-// An hour of a server: ns/op / 60 is a window's.
+// An hour of a server: ns/op / 60 is the time of a window.
 func BenchmarkServerHour(b *testing.B) {
 	for name, share := range map[string]float64{"off": 0, "on": 1} {
 		b.Run(name, func(b *testing.B) {

@@ -14,18 +14,18 @@ import (
 	"homenode/internal/unit"
 )
 
-// rowGroup is how many rows are one group: a reader skips groups, a writer holds
+// rowGroup is the number of rows in a group: a reader can skip groups, and a writer holds
 // one in memory. Some 2 MB.
 const rowGroup = 10_000
 
-// TableAbout is what a file says of how it was made.
+// TableAbout is what a file says about how it was made.
 type TableAbout struct {
-	Command string // that makes it again
+	Command string // command that makes it again
 	Config  Config
 }
 
-// The keys of the file's metadata. Digests are SHA-256 of what was read, as JSON: two
-// files with the same command and the same digests have the same rows.
+// The keys of the file's metadata. Digests are SHA-256 of what was read, as JSON: two files
+// with the same command and the same digests have the same rows.
 const (
 	KeySchema    = "homenode.schema"
 	KeyGenerator = "homenode.generator_version"
@@ -36,13 +36,13 @@ const (
 	KeyNoise     = "homenode.noise"
 	KeyGain      = "homenode.gain" // what a gain means
 
-	KeyMachineDigest  = "homenode.machine_sha256" // with its memory system
+	KeyMachineDigest  = "homenode.machine_sha256" // including its memory system
 	KeyProfileDigest  = "homenode.profile_sha256" // "none": without one
 	KeyNoiseDigest    = "homenode.noise_sha256"
 	KeySettingsDigest = "homenode.settings_sha256" // of Linux, MAO and its moves, windows, warm-up
 )
 
-// noise says where the noise was measured: placeholders cannot say that.
+// noise says where the noise was measured; placeholders cannot say that.
 func (a TableAbout) noise() string {
 	source, err := a.Config.Noise.Measured()
 	if err != nil {
@@ -51,7 +51,7 @@ func (a TableAbout) noise() string {
 	return fmt.Sprintf("measured, %d repeats: %s", a.Config.Noise.Repeats, source)
 }
 
-// metadata is in the order of its keys here: a file's bytes depend on it.
+// metadata is in this order of keys: a file's bytes depend on it.
 func (a TableAbout) metadata() ([]parquet.WriterOption, error) {
 	c := a.Config
 	all := []struct{ key, value string }{
@@ -98,7 +98,7 @@ type TableWriter struct {
 	w *parquet.GenericWriter[Row]
 }
 
-// NewTableWriter begins a file.
+// NewTableWriter starts a file.
 func NewTableWriter(to io.Writer, about TableAbout) (*TableWriter, error) {
 	options, err := about.metadata()
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *TableWriter) Write(rows []Row) error {
 	return nil
 }
 
-// Close ends the file. Without it, it is not one.
+// Close ends the file. Without it, the file is not valid.
 func (w *TableWriter) Close() error {
 	if err := w.w.Close(); err != nil {
 		return fmt.Errorf("write data set: %w", err)

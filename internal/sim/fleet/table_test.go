@@ -45,7 +45,7 @@ func rows(n int) []Row {
 var about = func() TableAbout {
 	c := DefaultConfig()
 	c.Machine, c.System = memsys.DualSkylake()
-	c.Seed, c.Noise = 5, Noise{Schema: 1, Source: "nobody", Unmeasured: true}
+	c.Seed, c.Noise = 5, Noise{Schema: 1, Source: "none", Unmeasured: true}
 	return TableAbout{Command: "homenode-lab sim fleet --seed 5", Config: c}
 }()
 
@@ -115,7 +115,7 @@ func TestSameRowsSameBytes(t *testing.T) {
 	}
 }
 
-// Placeholders are never called measured.
+// Placeholders are never presented as measured.
 func TestNoiseIsNotClaimed(t *testing.T) {
 	measured := about
 	measured.Config.Noise = Noise{Schema: 1, Source: "the lab, shape two", Repeats: 9}
@@ -125,7 +125,8 @@ func TestNoiseIsNotClaimed(t *testing.T) {
 	}
 }
 
-// What decides the rows and is in files of its own has a digest, and only its own.
+// What decides the rows and comes from files of its own has a digest, and a change changes
+// only that digest.
 func TestDigests(t *testing.T) {
 	_, want := read(t, write(t, about, nil, 1))
 	for key, change := range map[string]func(*Config){
@@ -167,7 +168,7 @@ func TestWriteSaysWhy(t *testing.T) {
 	}
 }
 
-// Others read it, too: whoever of them is here.
+// Other readers read it, too, where they are installed.
 func TestPythonReadsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.parquet")
 	if err := os.WriteFile(path, write(t, about, rows(500), 500), 0o644); err != nil {

@@ -4,7 +4,7 @@ package fleet
 
 import "homenode/internal/sim/harness"
 
-// Figures of a tally that are nil where there is nothing to divide by.
+// Figures of a tally; nil where there is nothing to divide by.
 
 func localRatio(t *harness.Tally) *float64 { return over(t.Local, t.Local+t.Remote) }
 
@@ -17,10 +17,10 @@ func meanP99(t *harness.Tally) *float64 { return over(t.P99, t.Requests) }
 // cpuPerOp is in seconds.
 func cpuPerOp(t *harness.Tally) *float64 { return over(t.CPU, t.Ops) }
 
-// cpi is cycles an instruction.
+// cpi is cycles per instruction.
 func cpi(t *harness.Tally) *float64 { return over(t.Cycles, t.Instructions) }
 
-// ipc is instructions a cycle.
+// ipc is instructions per cycle.
 func ipc(t *harness.Tally) *float64 { return over(t.Instructions, t.Cycles) }
 
 func over(a, b float64) *float64 {

@@ -17,8 +17,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// toy is a world in which a workload's latency depends on the share of its memory
-// that is where its CPUs are, and on nothing else: enough to test what runs worlds.
+// toy is a world in which a workload's latency depends only on the share of its memory that
+// is local to its CPUs: enough to test what runs worlds.
 type toy struct {
 	*windowtest.Host
 	config sim.Config
@@ -55,10 +55,10 @@ func (y *toy) Run(d time.Duration) {
 
 func (y *toy) Apply(steps []action.Step) { y.Host.Apply(steps) }
 
-// work is a workload for some seconds.
+// work runs a workload for some seconds.
 func (y *toy) work(s *sim.Spec, seconds float64) {
 	l := y.Load("/" + s.Name)
-	if !l.CPU.Known() { // it is new: its memory is where it began
+	if !l.CPU.Known() { // it is new: its memory is where it started
 		first := detmath.NewRandom(y.config.Seed, s.Name)
 		l.Service, l.Approved = s.Service, s.Approved
 		at := first.Below(2)
@@ -95,7 +95,7 @@ func (y *toy) work(s *sim.Spec, seconds float64) {
 	t.Instructions += ops * s.Work.Instructions
 	t.Local += ops * reads * local
 	t.Remote += ops * reads * (1 - local)
-	t.Latency = cycles / 2.7e9 // of the last step: a toy
+	t.Latency = cycles / 2.7e9 // of the last step only
 }
 
 func (y *toy) Truth() []sim.Truth {

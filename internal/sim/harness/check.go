@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// How figures of a result are known. There is no other way.
+// How is the source of a result's figures. There is no other.
 const How = "modelled"
 
-// Start is when every world starts, a Monday: the hour of the day matters to loads that
-// have one.
+// Start is the start of every world, a Monday: the hour of the day matters to loads with a
+// daily curve.
 var Start = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
 
-// CheckForm says what of a result's head cannot be.
+// CheckForm says what is invalid in a result's head.
 func CheckForm(schema, newest int, how string) error {
 	if schema < 1 || schema > newest {
 		return fmt.Errorf("schema %d: want 1 to %d", schema, newest)
@@ -26,11 +26,11 @@ func CheckForm(schema, newest int, how string) error {
 	return nil
 }
 
-// most is beyond every figure of a result; larger ones overflow where they are divided
-// and drawn.
+// most is larger than every figure of a result; larger numbers overflow where they are
+// divided and drawn.
 const most = 1e18
 
-// Check goes over the figures of a result, and keeps the first that cannot be.
+// Check goes over the figures of a result, and keeps the first invalid one.
 type Check struct{ Err error }
 
 func (c *Check) want(what string, ok bool, v float64, want string) {
@@ -39,14 +39,14 @@ func (c *Check) want(what string, ok bool, v float64, want string) {
 	}
 }
 
-// Positive wants figures that are finite and not negative.
+// Positive requires figures that are finite and not negative.
 func (c *Check) Positive(what string, all ...float64) {
 	for _, v := range all {
 		c.want(what, v >= 0 && v <= most && !math.IsInf(v, 0), v, "a number that is not negative, 1e18 at most")
 	}
 }
 
-// Share wants figures of 0 to 1.
+// Share requires figures from 0 to 1.
 func (c *Check) Share(what string, all ...float64) {
 	for _, v := range all {
 		c.want(what, v >= 0 && v <= 1, v, "0 to 1")

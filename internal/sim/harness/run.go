@@ -13,23 +13,25 @@ import (
 type Plan[T any] struct {
 	Cells   int
 	Workers int // cells at a time; below 1: one
-	// Run is called by several workers at once. It tells how much of the cell is done, 0 to 1.
+	// Run is called by several workers at once. It reports how much of the cell is done, 0
+	// to 1.
 	Run func(ctx context.Context, cell int, tell func(share float64)) (T, error)
 	// Take gets each outcome once, in the order of cells, from the goroutine that called Run.
 	Take func(cell int, outcome T) error
-	// Tell is told how much of everything is done, 0 to 1, by one goroutine at a time. It
-	// may be nil.
+	// Tell receives the share of the whole plan that is done, 0 to 1, from one goroutine at
+	// a time. It may be nil.
 	Tell func(share float64)
-	// Cost is roughly how long a cell takes, in any unit: the longest start first, so that
-	// none is left alone at the end. Nil: all take as long, and start in order.
+	// Cost is roughly how long a cell takes, in any unit. The longest cells start first, so
+	// that none is left to run alone at the end. Nil: all take equally long, and start in
+	// order.
 	Cost func(cell int) float64
-	// Ahead bounds how many outcomes wait for one before them; 0: all may. It needs cells
+	// Ahead bounds how many outcomes wait for an earlier one; 0: no bound. It needs cells
 	// that start in order, so Cost must be nil.
 	Ahead int
 }
 
-// Run runs all cells. The first error, of a cell or of Take, ends them all and is
-// returned; so does the context's end. All workers are gone when it returns.
+// Run runs all cells. The first error of a cell or of Take, or the end of the context, ends
+// them all and is returned. All workers have ended when it returns.
 func Run[T any](outer context.Context, p Plan[T]) error {
 	ctx, end := context.WithCancelCause(outer)
 	var workers sync.WaitGroup
@@ -104,7 +106,7 @@ func deal(ctx context.Context, next chan<- int, free chan<- struct{}, order []in
 	}
 }
 
-// progress adds up that of all cells, by what they cost.
+// progress adds up the progress of all cells, weighted by cost.
 type progress struct {
 	lock sync.Mutex
 	cost []float64
@@ -129,7 +131,7 @@ func newProgress[T any](p *Plan[T]) *progress {
 	return g
 }
 
-// of is told how much of a cell is done.
+// of reports how much of a cell is done.
 func (g *progress) of(cell int) func(share float64) {
 	return func(share float64) {
 		if g.tell == nil {

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/sim"
 )
 
-// squares is a plan whose outcomes are told apart; taken gets them.
+// squares is a plan with distinct outcomes; taken receives them.
 func squares(cells, workers int, taken *[]int) Plan[int] {
 	return Plan[int]{
 		Cells: cells, Workers: workers,
@@ -27,8 +27,8 @@ func squares(cells, workers int, taken *[]int) Plan[int] {
 	}
 }
 
-// Outcomes are taken in the order of cells, each once, whatever the number of workers, the
-// costs and the bound on those that wait.
+// Outcomes are taken in the order of cells, each once, with any number of workers, any
+// costs and any bound on waiting outcomes.
 func TestDecisionOrder(t *testing.T) {
 	var want []int
 	if err := Run(t.Context(), squares(50, 1, &want)); err != nil || len(want) != 100 || want[99] != 49*49 {
@@ -67,7 +67,7 @@ func TestDecisionLongestFirst(t *testing.T) {
 	}
 }
 
-// No cell starts that is further ahead of the taken ones than the bound.
+// No cell starts further ahead of the taken ones than the bound.
 func TestDecisionAhead(t *testing.T) {
 	var taken []int
 	p := squares(200, 8, &taken)
@@ -86,8 +86,8 @@ func TestDecisionAhead(t *testing.T) {
 	}
 }
 
-// An error of a cell, an error of Take and the context's end each end all, and no worker
-// is left.
+// An error of a cell, an error of Take, and the context's end each end everything, and no
+// worker is left.
 func TestDecisionEnds(t *testing.T) {
 	bad := errors.New("bad")
 	for _, workers := range []int{1, 3} {
@@ -128,7 +128,7 @@ func TestDecisionEnds(t *testing.T) {
 	}
 }
 
-// Progress ascends to 1, told by one goroutine at a time.
+// Progress ascends to 1, reported by one goroutine at a time.
 func TestDecisionProgress(t *testing.T) {
 	var taken []int
 	p := squares(40, 5, &taken)
@@ -137,7 +137,7 @@ func TestDecisionProgress(t *testing.T) {
 	var telling sync.Mutex
 	p.Tell = func(share float64) {
 		if !telling.TryLock() {
-			t.Error("told by two at once")
+			t.Error("reported by two goroutines at once")
 			return
 		}
 		defer telling.Unlock()
@@ -151,8 +151,8 @@ func TestDecisionProgress(t *testing.T) {
 	}
 }
 
-// What is added one by one is what is added in two halves; what has no latency is in no
-// mean of latencies.
+// Adding one by one and adding in two halves give the same. Workloads without latency are
+// in no mean of latencies.
 func TestDecisionTally(t *testing.T) {
 	truths := []sim.Truth{
 		{Seconds: 1, Ops: 10, Asked: 12, Dropped: 2, CPUSeconds: 3, Cycles: 8, Instructions: 4, Local: 3, Remote: 1, Latency: 0.5, P99: 2, Stalled: 0.25, BoundSeconds: 1},

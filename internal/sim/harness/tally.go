@@ -4,7 +4,7 @@ package harness
 
 import "homenode/internal/sim"
 
-// Tally is what workloads got, added up.
+// Tally is the sum of what workloads got.
 type Tally struct {
 	Seconds, Asked, Ops, Dropped float64
 	CPU                          float64 // seconds
@@ -58,16 +58,16 @@ func (t *Tally) Plus(o *Tally) {
 	t.Bound += o.Bound
 }
 
-// LocalRatio is of DRAM reads; 0 of none.
+// LocalRatio is the local share of DRAM reads; 0 without reads.
 func (t *Tally) LocalRatio() float64 { return Share(t.Local, t.Local+t.Remote) }
 
 // CPUPerOp is in seconds; 0 without operations.
 func (t *Tally) CPUPerOp() float64 { return Over(t.CPU, t.Ops) }
 
-// IPC is instructions a cycle; 0 without cycles.
+// IPC is instructions per cycle; 0 without cycles.
 func (t *Tally) IPC() float64 { return Over(t.Instructions, t.Cycles) }
 
-// Over is 0 where there is nothing to divide by.
+// Over is part / whole; 0 where whole is 0.
 func Over(part, whole float64) float64 {
 	if !(whole > 0) {
 		return 0
@@ -75,5 +75,5 @@ func Over(part, whole float64) float64 {
 	return part / whole
 }
 
-// Share is Over, where rounding does not make more than all of it.
+// Share is Over, limited to 0 … 1 against rounding.
 func Share(part, whole float64) float64 { return max(0, min(1, Over(part, whole))) }

@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// together is the share of a node's CPUs that may be busy before a NUMA domain evens
-// out: imb_numa_nr is an eighth of a node with one LLC since Linux 6.0, a quarter
-// before, and at least one thread (sched/topology.c, build_sched_domains).
+// together is the share of a node's CPUs that may be busy before a NUMA domain balances:
+// imb_numa_nr is an eighth of a node with one LLC since Linux 6.0, a quarter before, and at
+// least one thread (sched/topology.c, build_sched_domains).
 const together = 0.125
 
-// mayBeTogether is that in CPUs.
+// mayBeTogether is the same in CPUs.
 func mayBeTogether(cpus float64) float64 { return max(together*cpus, 1) }
 
-// Arrive places a new group's threads (sched_exec, select_task_rq_fair) and adds
-// it. A group whose On adds up to its Threads already is left where it is.
+// Arrive places a new group's threads (sched_exec, select_task_rq_fair) and adds it. A
+// group whose On already sums to its Threads stays where it is.
 //
-//  1. exec goes to a node by chance, likelier the more idle CPUs it has.
+//  1. exec goes to a random node, more likely the more idle CPUs it has.
 //  2. Threads stay there until an eighth of its CPUs is busy (find_idlest_group); the
-//     first does in any case.
-//  3. The rest goes where CPUs are idle; where none is, by CPUs.
+//     first thread does in any case.
+//  3. The rest goes where CPUs are idle; where none are, in proportion to CPUs.
 func (h *Host) Arrive(g *Group) {
 	g.setUp(h)
 	s := h.prepare()
@@ -37,7 +37,7 @@ func (h *Host) Arrive(g *Group) {
 	s.book(g, 1)
 }
 
-// setUp gives a group all of its lists.
+// setUp allocates all of a group's lists.
 func (g *Group) setUp(h *Host) {
 	n := len(h.Nodes)
 	m := &g.Memory
@@ -75,7 +75,7 @@ func sum(list []float64) float64 {
 	return all
 }
 
-// place is step 1 to 3 of Arrive.
+// place is steps 1 to 3 of Arrive.
 func (h *Host) place(g *Group) {
 	idle := h.idle(g)
 	clear(g.On)
@@ -97,8 +97,8 @@ func (h *Host) place(g *Group) {
 	}
 }
 
-// idle is how many of a group's CPUs were idle by node, in the last Run; all of them
-// if none was.
+// idle is how many of a group's CPUs were idle by node in the last Run; all of them if none
+// was.
 func (h *Host) idle(g *Group) []float64 {
 	idle := h.scratch.a
 	h.spare(idle)
@@ -111,8 +111,8 @@ func (h *Host) idle(g *Group) []float64 {
 	return idle
 }
 
-// spare is what was idle of each node's CPUs in the last Run. What is nearly nothing
-// is nothing, as it depends on the order of sums.
+// spare is what was idle of each node's CPUs in the last Run. Nearly nothing counts as
+// nothing, as it depends on the order of sums.
 func (h *Host) spare(out []float64) {
 	s := &h.scratch
 	if !s.idleKnown {
@@ -135,7 +135,7 @@ func idleOf(left, cpus float64) float64 {
 	return left
 }
 
-// chance is a node, with a probability by weight.
+// chance picks a node with a probability by weight.
 func (g *Group) chance(order []int, weight []float64) int {
 	x := g.Random.Float() * sum(weight)
 	last := order[0]
@@ -151,7 +151,7 @@ func (g *Group) chance(order []int, weight []float64) int {
 	return last
 }
 
-// Depart frees what a group has and forgets it.
+// Depart frees what a group has and removes it.
 func (h *Host) Depart(g *Group) {
 	i := slices.Index(h.Groups, g)
 	if i < 0 {

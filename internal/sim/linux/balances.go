@@ -9,7 +9,7 @@ const (
 	scanDelay     = 1.0                   // seconds before a task's first scan: numa_balancing_scan_delay
 	scanPeriodMin = 1.0                   // numa_balancing_scan_period_min
 	scanPeriodMax = 60.0                  // numa_balancing_scan_period_max
-	scanPages     = 256 << 20 / PageBytes // numa_balancing_scan_size: marked a period
+	scanPages     = 256 << 20 / PageBytes // numa_balancing_scan_size: pages marked per period
 	scanFloor     = 0.1                   // MAX_SCAN_WINDOW: never more than 2,560 MB a second
 )
 
@@ -19,22 +19,22 @@ const (
 	activeFraction  = 3  // ACTIVE_NODE_FRACTION
 )
 
-// What it costs, in CPU seconds. Estimated: a hint fault is a trap and a look at the
-// page's last CPU, a marked page a changed entry and its part of a TLB flush. Moving
-// is Settings.MoveSeconds.
+// The costs, in CPU seconds. Estimated: a hint fault is a trap and a check of the page's
+// last CPU; a marked page is a changed entry and its part of a TLB flush. The cost of
+// moving is Settings.MoveSeconds.
 const (
 	faultSeconds = 1e-6
 	scanSeconds  = 50e-9
 )
 
-// taskMove is which part of the threads that would be nearer to their memory
-// elsewhere goes there after a pass: each tries by itself (numa_migrate_preferred),
-// and finds an idle CPU or not. Estimated.
+// taskMove is the part of the threads with most of their memory elsewhere that moves there
+// after a pass: each tries by itself (numa_migrate_preferred), and may or may not find an
+// idle CPU. Estimated.
 const taskMove = 0.5
 
-// Threads are placed anew by no more than mixAtOnce of them between two turns of the
-// scanner, if that does not take more than turnsAtOnce: a minute of threads that are
-// placed anew once a second. Smaller is closer, and slower.
+// Between two turns of the scanner, at most mixAtOnce of the threads are placed anew,
+// unless that takes more than turnsAtOnce turns: that is a minute of threads that are
+// placed anew once a second. A smaller value is more exact, and slower.
 const (
 	mixAtOnce   = 0.5
 	turnsAtOnce = 32
@@ -46,35 +46,34 @@ const passesAtOnce = 600
 // pass is one round of the scanner through a group's memory.
 type pass struct {
 	started  bool
-	first    bool    // no page has been faulted for before
-	wait, at float64 // seconds before it begins; share of it that is done
-	sweeps   float64 // seconds until all that is marked has been faulted for
+	first    bool    // no page has had a fault before
+	wait, at float64 // seconds before it begins; share that is done
+	sweeps   float64 // seconds until each marked page has had its fault
 	// faults of this pass, in pages
 	local, remote, shared, private float64
 	failed                         bool
 	cpus                           []float64 // share of faults by node of the thread, decaying
 }
 
-// Balance is dt seconds of NUMA balancing for a group; it returns the CPU seconds it
-// took.
+// Balance is dt seconds of NUMA balancing for a group. It returns the CPU seconds it took.
 //
-//  1. task_tick_numa: scanning is by the CPU time of threads. A group that does not
-//     run is not scanned, and makes no faults.
-//  2. task_numa_work: scanPages are marked a Period, from front to end; then a new
-//     pass begins. Not marked is memory with a policy of its own (vma_policy_mof), nor
-//     are files that are mapped for reading only, which Mapped is taken to be. What
-//     fits into one marking is marked at once, when the period begins.
-//  3. do_numa_page: each marked page makes one fault, by whom of its users comes
-//     first. All pages are accessed within a pass: as fast as faults and moves let,
-//     where all are marked at once.
+//  1. task_tick_numa: scanning follows the CPU time of threads. A group that does not run
+//     is not scanned, and makes no faults.
+//  2. task_numa_work: scanPages are marked per Period, from front to end; then a new pass
+//     begins. Memory with a policy of its own (vma_policy_mof) is not marked, nor are files
+//     that are mapped for reading only, as Mapped is assumed to be. Memory that fits into one
+//     marking is marked at once, when the period begins.
+//  3. do_numa_page: each marked page makes one fault, by the user that comes first. All
+//     pages are accessed within a pass; where all are marked at once, as fast as faults and
+//     moves allow.
 //  4. should_numa_migrate_memory, see movePrivate and moveShared.
-//  5. migrate_misplaced_page: the node must have room beyond its high watermark.
-//     The faulting threads move the pages: in dt, no more than their CPU time lets.
-//  6. task_numa_placement, at the end of a pass: the period is adapted, and threads
-//     go where most of their memory is.
+//  5. migrate_misplaced_page: the node must have room above its high watermark. The
+//     faulting threads move the pages: in dt, no more than their CPU time allows.
+//  6. task_numa_placement, at the end of a pass: the period is adapted, and threads go
+//     where most of their memory is.
 //
-// Meanwhile threads are placed anew (drift.go): both are done in turns, short
-// enough that the length of a step does not matter.
+// Meanwhile threads are placed anew (drift.go). Both are done in turns, short enough that
+// the length of a step does not matter.
 func (h *Host) Balance(dt float64, g *Group) (cpu float64) {
 	h.prepare()
 	if used := sum(g.Used); used <= 0 || !h.balances(g) {
@@ -102,12 +101,12 @@ func (h *Host) Balance(dt float64, g *Group) (cpu float64) {
 	return cpu
 }
 
-// balances says if NUMA balancing looks after a group.
+// balances reports whether NUMA balancing handles a group.
 func (h *Host) balances(g *Group) bool {
 	return h.Settings.NUMABalancing && g.Policy.Mode != Bind && g.Policy.Mode != Interleave
 }
 
-// scan is Balance without the threads' own ways.
+// scan is Balance without the threads' own migration.
 func (h *Host) scan(dt float64, g *Group) (cpu float64) {
 	p, used := &g.pass, sum(g.Used)
 	for i := 0; dt > 0 && i < passesAtOnce; i++ {
@@ -137,8 +136,8 @@ func (h *Host) scan(dt float64, g *Group) (cpu float64) {
 	return cpu
 }
 
-// work is the CPU seconds of a pass that faults for all pages and moves all that are
-// marked and not at home: at most so many.
+// work is the most CPU seconds that a pass can take: it faults for all pages and moves all
+// that are marked and not at home.
 func (h *Host) work(g *Group) float64 {
 	n, faults, moves := len(h.Nodes), 0.0, 0.0
 	for i, pages := range g.Memory.Private {
@@ -154,9 +153,9 @@ func (h *Host) work(g *Group) float64 {
 	return max(faults*(faultSeconds+scanSeconds)+moves*h.Settings.moveSeconds(), 1e-6)
 }
 
-// begin is for a group that was not scanned yet. Its pages move at their first fault,
-// whichever thread makes it: should_numa_migrate_memory lets them as long as no task is
-// known to have faulted for them and the task was scanned at most four times.
+// begin handles a group that was not scanned yet. Its pages move at their first fault,
+// whichever thread makes it: should_numa_migrate_memory allows that while no task is known
+// to have faulted for them and the task was scanned at most four times.
 func (h *Host) begin(g *Group) {
 	g.pass = pass{started: true, first: true, wait: scanDelay, cpus: g.pass.cpus}
 	n := len(h.Nodes)
@@ -171,10 +170,9 @@ func (h *Host) begin(g *Group) {
 	}
 }
 
-// sweep is steps 3 to 5 of Balance for the next part of a pass of a length in
-// seconds. Marked is what will be faulted for at least the second time before the
-// pass ends (in the first pass: all that there was), lists of it as in Memory: private
-// rows, then shared pages.
+// sweep is steps 3 to 5 of Balance for the next part of a pass of long seconds. Marked has
+// the pages that will have at least their second fault before the pass ends (in the first
+// pass: all pages), listed as in Memory: private rows, then shared pages.
 func (h *Host) sweep(g *Group, part, long, used float64) (cpu float64) {
 	s, n := &h.scratch, len(h.Nodes)
 	faults := g.tally(part, used) // 3
@@ -190,7 +188,7 @@ func (h *Host) sweep(g *Group, part, long, used float64) (cpu float64) {
 	return faults*(faultSeconds+scanSeconds) + moved*h.Settings.moveSeconds()
 }
 
-// tally counts the faults of a part of a pass, as task_numa_fault does: a shared one
+// tally counts the faults of a part of a pass, as task_numa_fault does. A shared fault
 // between nodes that are both active counts as local (numa_is_active_node).
 func (g *Group) tally(part, used float64) (faults float64) {
 	p, m, n := &g.pass, &g.Memory, len(g.On)
@@ -234,10 +232,10 @@ func (g *Group) tally(part, used float64) (faults float64) {
 	return 0
 }
 
-// movePrivate is what of the pages of threads on node t, that are elsewhere, comes to
-// them: a page moves at the second fault in a row from the same node (cpupid), or at
-// its first. stays is how likely a thread was not placed anew between the two; if it
-// was, it may be on t by chance.
+// movePrivate computes which remote pages of the threads on node t move to them. A page
+// moves at the second fault in a row from the same node (cpupid), or at its first. stays is
+// the probability that a thread was not placed anew between the two; if it was, it may be
+// on t by chance.
 func (g *Group) movePrivate(flow []float64, t int, swept, stays, used float64) {
 	n := len(flow)
 	row, marked := g.Memory.Private[t*n:t*n+n], g.Scan.Marked[t*n:t*n+n]
@@ -256,13 +254,13 @@ func (g *Group) movePrivate(flow []float64, t int, swept, stays, used float64) {
 	}
 }
 
-// moveShared is what of the shared pages goes from node k to m, in flow[k*n+m].
+// moveShared computes the shared pages that go from node k to m, in flow[k*n+m].
 //
-//  1. The last two faults must both be from m: with many threads, the square of its
-//     share of the faults; or both by the same thread, which moves it in any case.
-//  2. Else m must have activeFraction times the faults of k, or more faults for its
-//     pages than k, 3/4 of it being enough for k to keep them. Beyond the point where
-//     that is so, nothing moves.
+//  1. The last two faults must both be from m: with many threads, the square of its share
+//     of the faults. Or both come from the same thread, which moves the page in any case.
+//  2. Else m must have activeFraction times the faults of k; or m must have more faults
+//     for its pages than k, where 3/4 of m's is enough for k to keep them. Beyond the point
+//     where that holds, nothing moves.
 //  3. At its first fault a page goes to the thread that makes it.
 func (g *Group) moveShared(flow []float64, swept, used float64) {
 	n := len(g.On)
@@ -297,7 +295,7 @@ func (g *Group) moveShared(flow []float64, swept, used float64) {
 	}
 }
 
-// limit is step 5 of Balance; it returns how many pages move.
+// limit is step 5 of Balance. It returns how many pages move.
 func (h *Host) limit(g *Group, most float64) (moved float64) {
 	s, n := &h.scratch, len(h.Nodes)
 	all := 0.0
@@ -325,7 +323,7 @@ func (h *Host) limit(g *Group, most float64) (moved float64) {
 	return all * part
 }
 
-// apply moves what limit leaves of the flows.
+// apply moves the flows that limit leaves.
 func (h *Host) apply(g *Group) {
 	s, n := &h.scratch, len(h.Nodes)
 	for m := range n {

@@ -9,8 +9,8 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// labHost is the lab's: 4 nodes of 2 CPUs, a thread pinned on node 0, 2,048 pages on
-// node 1.
+// labHost is the lab's: 4 nodes of 2 CPUs, a thread pinned on node 0, 2,048 pages on node
+// 1.
 func labHost() (*Host, *Group) {
 	h := fakeHost(4, 2, 1)
 	h.Settings.NUMABalancing = true
@@ -21,9 +21,9 @@ func labHost() (*Host, *Group) {
 	return h, g
 }
 
-// By hand: a second until the first scan, which marks all 8 MiB at once; no thread has
-// faulted for them before, so they come home at their first fault, as fast as faults
-// and moves let: 2,048 × 3.7 µs. In the lab, where a move takes 0.75 ms, nothing moves
+// By hand: a second until the first scan, which marks all 8 MiB at once. No thread has
+// faulted for the pages before, so they come home at their first fault, as fast as faults
+// and moves allow: 2,048 × 3.7 µs. In the lab, where a move takes 0.75 ms, nothing moves
 // for 1.2 s, and then all does in 1.6 s (sim/parity/testdata/lab.json).
 func TestPrivatePagesComeHomeAsInTheLab(t *testing.T) {
 	for _, c := range []struct{ move, want float64 }{{0, 1.1}, {0.75e-3 / 4096, 2.6}} {
@@ -77,8 +77,8 @@ func TestBalancingLeavesAlone(t *testing.T) {
 	}
 }
 
-// localOf is the mean local share of a group of 8 threads with 4 GiB, all on node 0
-// at first, its threads on both of two half-busy nodes.
+// localOf is the mean local share of a group of 8 threads with 4 GiB, all of it on node 0
+// at first, with threads on both of two half-busy nodes.
 func localOf(kind Kind, wakes, step float64, seed uint64) float64 {
 	h := fakeHost(2, 32, 64)
 	h.Settings.NUMABalancing = true
@@ -148,13 +148,13 @@ func TestStepSizeDoesNotMatterToBalancing(t *testing.T) {
 	}
 }
 
-// scannedBefore makes a group one whose pages were faulted for by others, at once.
+// scannedBefore makes the group one whose pages had faults from others before.
 func (g *Group) scannedBefore() {
 	g.pass.first, g.pass.wait = false, 0
 	clear(g.Scan.Marked)
 }
 
-// No thread has faulted for them before: half of the faults are node 1's.
+// No thread has faulted for the pages before: half of the faults are from node 1.
 func TestSharedPagesGoToTheFirstWhoFaults(t *testing.T) {
 	h := fakeHost(2, 8, 64)
 	h.Settings = Settings{NUMABalancing: true}
@@ -170,9 +170,10 @@ func TestSharedPagesGoToTheFirstWhoFaults(t *testing.T) {
 	}
 }
 
-// A shared page goes to node 1 with 0.5 × 0.5 from its last two faults, plus half of
-// those 1/8 that one thread makes twice: of the pages a whole pass sees, on top of
-// what the others leave. All on node 0, both nodes as active: 3/7 may go at most.
+// A shared page goes to node 1 with 0.5 × 0.5 from its last two faults, plus half of the
+// 1/8 that one thread makes twice, among the pages that a whole pass sees, on top of what
+// the others leave. All pages are on node 0 and both nodes are equally active: at most 3/7
+// may go.
 func TestSharedPagesNeedTwoFaultsFromTheSameNode(t *testing.T) {
 	h := fakeHost(2, 8, 64)
 	h.Settings = Settings{NUMABalancing: true}
@@ -182,7 +183,7 @@ func TestSharedPagesNeedTwoFaultsFromTheSameNode(t *testing.T) {
 	h.Run(1, []float64{8})
 	h.begin(g)
 	g.scannedBefore()
-	h.Balance(g.Scan.Period, g) // marks
+	h.Balance(g.Scan.Period, g) // marks the pages
 	if g.Memory.Shared[1] != 0 {
 		t.Fatalf("%g pages moved at their first fault", g.Memory.Shared[1])
 	}
@@ -267,7 +268,7 @@ func TestThreadsFollowTheirMemory(t *testing.T) {
 // Faulting threads move pages in their own time.
 func TestBalancingMovesAsFastAsItsThreadsCan(t *testing.T) {
 	h, g := labHost()
-	h.Settings.MoveSeconds = 1e-6 // 4 ms a page
+	h.Settings.MoveSeconds = 1e-6 // 4 ms per page
 	for range 10 {
 		h.Run(1, []float64{1})
 		before := g.Scan.Moved

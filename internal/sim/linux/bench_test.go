@@ -43,8 +43,9 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// Memory is full of page cache, every Touch drops some of all groups', and NUMA balancing
-// asks who has idle CPUs: as long for a group, however many there are.
+// Memory is full of page cache, every Touch drops some of all groups' cache, and NUMA
+// balancing checks which nodes have idle CPUs. The time per group does not depend on the
+// number of groups.
 func BenchmarkFull(b *testing.B) {
 	for _, n := range []int{50, 200, 800} {
 		h := fakeHost(2, 48, 64)

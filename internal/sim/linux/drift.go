@@ -8,37 +8,38 @@ import (
 )
 
 const (
-	// imbalance is how much busier than even a node may be: imbalance_pct is 117
+	// imbalance is how much busier than the mean a node may be: imbalance_pct is 117
 	// (sched/topology.c, sd_init).
 	imbalance = 0.17
-	// balanceSeconds is the time constant of load_balance between nodes. Its interval is
-	// 1 ms a CPU of the domain, 16 times that from a busy CPU (sd_init: min_interval,
-	// busy_factor): 0.1 to 2 s on 128 CPUs. Estimated; longer lets an overloaded node
-	// wait longer for its relief.
+	// balanceSeconds is the time constant of load_balance between nodes. Its interval is 1
+	// ms per CPU of the domain, 16 times that from a busy CPU (sd_init: min_interval,
+	// busy_factor): 0.1 to 2 s on 128 CPUs. Estimated; a larger value makes an overloaded
+	// node wait longer for relief.
 	balanceSeconds = 1.0
-	// wakeCross is how likely a wake-up of a thread whose CPU is busy ends on a node
-	// that is chosen anew: its waker must be elsewhere, and wake_affine must prefer the
-	// waker's CPU (wake_wide is mostly against it). Estimated: threads that wake 100 to
-	// 1,000 times a second then have under NUMA balancing the 0.5 to 0.65 of local
-	// accesses that MAO saw in its fleet (57.76 %). Higher mixes private pages faster.
+	// wakeCross is the probability that a wake-up of a thread whose CPU is busy ends on a
+	// newly chosen node: its waker must be elsewhere, and wake_affine must prefer the
+	// waker's CPU (wake_wide usually prevents it). Estimated: with this value, threads that
+	// wake 100 to 1,000 times per second have, under NUMA balancing, the 0.5 to 0.65 of
+	// local accesses that MAO saw in its fleet (57.76 %). A larger value mixes private
+	// pages faster.
 	wakeCross = 0.002
-	// swapRate is how often a second load_balance moves a thread of a busy machine to
+	// swapRate is how often per second load_balance moves a thread of a busy machine to
 	// another node for no lasting reason: once in 30 s. Estimated.
 	swapRate = 1.0 / 30
 )
 
-// wander is where a group's threads are: about base, and off by off.
+// wander is where a group's threads are: at base on average, with deviations off.
 type wander struct {
 	base, off, last []float64
-	rate            float64 // how often a second a thread is placed anew
-	// due is what of that, times seconds, is not done to base and rows yet: NUMA
-	// balancing works against it at the same time, so Balance does both in turns. aim
-	// is where to.
+	rate            float64 // how often per second a thread is placed anew
+	// due is the part of rate × seconds that was not yet applied to base and rows: NUMA
+	// balancing works against it at the same time, so Balance does both in turns. aim is
+	// the target.
 	due float64
 	aim []float64
 }
 
-// settle takes where the threads are as where they are meant to be.
+// settle makes the present places of the threads the intended ones.
 func (g *Group) settle() {
 	copy(g.wander.base, g.On)
 	copy(g.wander.last, g.On)
@@ -46,27 +47,27 @@ func (g *Group) settle() {
 }
 
 // Settle accepts where the caller has put the threads, and their rows of private pages, as
-// where they are meant to be.
+// the intended places.
 func (g *Group) Settle() { g.settle() }
 
-// wander moves threads for dt seconds. Pages stay; private ones change their row.
+// wander moves threads for dt seconds. Pages stay; private pages change their row.
 //
-//  1. aim: each group by its CPUs, times a factor of the node that makes no node busier
-//     or idler than even by more than imbalance, as far as cpusets and pinned threads
-//     allow (as iterative proportional fitting does).
-//  2. load_balance (find_busiest_group, calculate_imbalance): if a node is busier
-//     than imbalance allows, threads leave for the aim until it is not; what is too
-//     much decays with balanceSeconds.
-//  3. select_task_rq_fair: a wake-up whose CPU is busy goes where one is idle. Each
-//     thread is placed anew at a rate, by the aim. After dt, exp(-rate × dt) of them
-//     never were. Rows mix likewise: a thread that comes brings pages from elsewhere.
-//  4. As many threads are where they are by chance, their numbers deviate from the
-//     mean as a multinomial's do: Ornstein-Uhlenbeck, variance ≤ share × (1 − share) ×
-//     threads, exact for any dt. Where no CPU is idle there is no such freedom.
+//  1. aim: each group's threads in proportion to its CPUs, times a factor per node such
+//     that no node is busier or idler than the mean by more than imbalance, as far as cpusets
+//     and pinned threads allow (by iterative proportional fitting).
+//  2. load_balance (find_busiest_group, calculate_imbalance): if a node is busier than
+//     imbalance allows, threads leave for the aim until it is not; the excess decays with
+//     balanceSeconds.
+//  3. select_task_rq_fair: a wake-up whose CPU is busy goes where one is idle. Each thread
+//     is placed anew at a rate, by the aim. After dt, exp(-rate × dt) of them never were.
+//     Rows mix in the same way: an arriving thread brings pages from elsewhere.
+//  4. As many threads are where they are by chance, their numbers deviate from the mean as
+//     a multinomial's do: Ornstein-Uhlenbeck, variance ≤ share × (1 − share) × threads, exact
+//     for any dt. Where no CPU is idle there is no such freedom.
 //
-// Rows follow the mean: the few threads of step 4 are those that come and go.
+// Rows follow the mean. The few threads of step 4 are those that move back and forth.
 //
-// Without time nothing moves: a second Run for the same time, as others turned out to
+// With dt 0 nothing moves: a second Run for the same time, as other workloads turned out to
 // want more, leaves what is due to Balance, and draws nothing.
 func (h *Host) wander(dt float64) {
 	if dt <= 0 {
@@ -75,7 +76,7 @@ func (h *Host) wander(dt float64) {
 	for _, g := range h.Groups {
 		h.catchUp(g)
 		if !slices.Equal(g.On, g.wander.last) {
-			g.settle() // the caller put them there
+			g.settle() // the caller has put the threads there
 		}
 	}
 	if !h.Settings.LoadBalance && !h.Settings.WakePlacement {
@@ -101,7 +102,7 @@ func (h *Host) wander(dt float64) {
 	}
 }
 
-// free groups have threads that can be on more than one node.
+// free reports whether a group has threads that can be on more than one node.
 func (g *Group) free() bool {
 	nodes := 0
 	for _, cpus := range g.CPUs {
@@ -112,7 +113,7 @@ func (g *Group) free() bool {
 	return nodes > 1 && !g.Pinned && g.Threads > 0
 }
 
-// aim is step 1 of wander; it returns the use of CPUs that is even.
+// aim is step 1 of wander. It returns the mean use of CPUs.
 func (h *Host) aim() (even float64) {
 	s, cpus := &h.scratch, 0.0
 	for k := range h.Nodes {
@@ -139,7 +140,7 @@ func (h *Host) aim() (even float64) {
 	return even
 }
 
-// aimBy sets aim, and the use of each node that it makes.
+// aimBy sets aim, and computes the use of each node that results.
 func (h *Host) aimBy(pull []float64) {
 	s, n := &h.scratch, len(h.Nodes)
 	clear(s.use)
@@ -169,8 +170,8 @@ func (h *Host) aimBy(pull []float64) {
 	}
 }
 
-// narrow takes an aim back to a node's CPUs in the cpuset, as far as all of them do
-// for what is asked; what is too much goes where there is room.
+// narrow limits an aim to a node's CPUs in the cpuset, as far as all of them together are
+// enough for the request. The excess goes where there is room.
 func (g *Group) narrow(aim []float64, asked float64) {
 	most := max(1/asked, 1/sum(g.CPUs)) // of the asked, for a CPU
 	over, room := 0.0, 0.0
@@ -188,8 +189,8 @@ func (g *Group) narrow(aim []float64, asked float64) {
 	}
 }
 
-// excess is the part of the way to the aim after which no node is too busy. A
-// NUMA domain lets some threads be together in any case (adjust_numa_imbalance).
+// excess is the part of the way to the aim after which no node is too busy. A NUMA domain
+// lets some threads be together in any case (adjust_numa_imbalance).
 func (h *Host) excess(even float64) float64 {
 	s, part := &h.scratch, 0.0
 	if !h.Settings.LoadBalance {
@@ -213,9 +214,9 @@ func (h *Host) excess(even float64) float64 {
 	return part
 }
 
-// beyond is the part of the way, from the busy CPUs there are to those aimed at,
-// after which there are no more than imbalance allows beyond even, or, where the aim
-// is beyond that itself, little more than the aim.
+// beyond is the part of the way from the present busy CPUs to those aimed at, after which
+// the number above the mean is no more than imbalance allows; or, where the aim itself is
+// above that, little more than the aim.
 func beyond(busy, aim, even, cpus float64) float64 {
 	allowed := max((1+imbalance)*even, mayBeTogether(cpus), 1.05*aim)
 	if busy <= allowed {
@@ -224,8 +225,7 @@ func beyond(busy, aim, even, cpus float64) float64 {
 	return (busy - allowed) / (busy - aim)
 }
 
-// excessOf is the same for a group on the CPUs of a cpuset that has only some of a
-// node's.
+// excessOf is the same for a group on a cpuset that has only some of a node's CPUs.
 func (h *Host) excessOf(g *Group, asked float64, aim []float64) float64 {
 	if !h.Settings.LoadBalance {
 		return 0
@@ -257,7 +257,7 @@ func (h *Host) jump(g *Group, aim []float64, dt float64) {
 	}
 	idle, rate := 1-busy, 0.0
 	if idle < 1e-9 {
-		idle = 0 // what is left of sums depends on their order
+		idle = 0 // the rest of sums depends on their order
 	}
 	if h.Settings.WakePlacement {
 		rate += g.WakeRate * wakeCross * busy * idle
@@ -285,7 +285,7 @@ func (h *Host) jump(g *Group, aim []float64, dt float64) {
 	g.appear(h.scratch.a)
 }
 
-// catchUp does what is due.
+// catchUp applies what is due.
 func (h *Host) catchUp(g *Group) {
 	if g.wander.due > 0 {
 		g.mix(gone(g.wander.due), g.wander.aim, h.scratch.b)
@@ -293,12 +293,12 @@ func (h *Host) catchUp(g *Group) {
 	}
 }
 
-// gone is 1 - exp(-x), x ≥ 0, to 1e-14 of it however small: the series of x/64 or less,
-// then doubled as often, as what is gone after twice the time is g + (1 − g) g. It is
-// what a step of time spends most on, and half as dear as exact.Exp.
+// gone is 1 - exp(-x), x ≥ 0, to a relative 1e-14 for any small x: the series for x/64 or
+// less, then doubled repeatedly, as after twice the time g + (1 − g) g is gone. A step of
+// time spends most on it, and it costs half as much as exact.Exp.
 func gone(x float64) float64 {
 	if x > 40 {
-		return 1 // to the last bit
+		return 1 // exact to the last bit
 	}
 	doubled, y := 6, x/64
 	for ; y > 1.0/32; doubled++ {
@@ -317,7 +317,7 @@ func gone(x float64) float64 {
 	return p
 }
 
-// mix lets a part of the threads be placed anew, by aim.
+// mix places a part of the threads anew, by aim.
 func (g *Group) mix(part float64, aim, column []float64) {
 	n := len(aim)
 	private := g.Memory.Private
@@ -334,9 +334,9 @@ func (g *Group) mix(part float64, aim, column []float64) {
 	}
 }
 
-// stray is step 4 of wander. A multinomial's deviations are drawn one node after
-// the other: given those before, a node's has the mean −Σ before × share / rest and
-// the variance share × (rest − share) / rest, where rest is what is left of 1.
+// stray is step 4 of wander. A multinomial's deviations are drawn one node after the other:
+// given those before, a node's deviation has the mean −Σ before × share / rest and the
+// variance share × (rest − share) / rest, where rest is what is left of 1.
 func (g *Group) stray(order []int, anew float64, aim []float64, threads float64) {
 	stay := 1 - anew
 	fresh := math.Sqrt(anew * (1 + stay) * threads) // 1 − stay²
@@ -376,8 +376,8 @@ func (g *Group) appear(base []float64) {
 	copy(g.wander.last, g.On)
 }
 
-// rearrange moves threads to where to says; those that leave a node go to all that
-// gain, by what they gain, and take their rows along.
+// rearrange moves threads to the nodes in to. Threads that leave a node go to all nodes
+// that gain, in proportion to their gain, and take their rows along.
 func (g *Group) rearrange(to []float64) {
 	base, private, n := g.wander.base, g.Memory.Private, len(to)
 	gain := 0.0

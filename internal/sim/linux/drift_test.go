@@ -23,8 +23,8 @@ func TestSwitchedOffThreadsStay(t *testing.T) {
 	}
 }
 
-// 12 threads want a CPU each, all on node 0 of two with 8 CPUs. Even is 6 and 6;
-// load_balance stops at 1.17 × 6 on node 0. After a time constant 1/e of the excess of
+// 12 threads want a CPU each, all on node 0 of two with 8 CPUs. The mean is 6 each;
+// load_balance stops at 1.17 × 6 on node 0. After one time constant, 1/e of the excess of
 // 4.98 is left.
 func TestLoadBalanceRelievesABusyNode(t *testing.T) {
 	h := fakeHost(2, 8, 64)
@@ -55,9 +55,9 @@ func TestLoadBalanceLeavesAFewThreadsTogether(t *testing.T) {
 	}
 }
 
-// One group is bound to node 0 and wants 3 CPUs, the other wants 5. Even is 4 on each,
-// and 4 × 1.17 on node 0 will do: 1.68 of the 5.
-func TestBalanceKnowsWhoCannotMove(t *testing.T) {
+// One group is bound to node 0 and wants 3 CPUs, the other wants 5. The mean is 4 on each
+// node, and 4 × 1.17 is allowed on node 0: 1.68 of the 5.
+func TestBalanceKnowsWhichThreadsCannotMove(t *testing.T) {
 	h := fakeHost(2, 8, 64)
 	bound, g := fakeGroup("bound", 6, 0), fakeGroup("g", 5, 5)
 	bound.CPUs = []float64{8, 0}
@@ -69,8 +69,8 @@ func TestBalanceKnowsWhoCannotMove(t *testing.T) {
 	}
 }
 
-// A cpuset with 2 CPUs on node 0 and 8 on node 1, where 5 threads each want one: even
-// is 2 and 8 of 10, and a sixth more on node 0 is allowed.
+// A cpuset has 2 CPUs on node 0 and 8 on node 1, and 5 threads each want one. The mean is 2
+// and 8 of 10, and a sixth more is allowed on node 0.
 func TestLoadBalanceWithinACpuset(t *testing.T) {
 	h := fakeHost(2, 8, 64)
 	h.Settings = Settings{LoadBalance: true}
@@ -98,8 +98,8 @@ func TestPinnedThreadsStay(t *testing.T) {
 	}
 }
 
-// The deviation of threads that wake up where CPUs are idle: n threads, by a half on
-// each node, busy half of the time: √(n/4 × 1/2).
+// The deviation of threads that wake up where CPUs are idle: n threads, half on each node,
+// busy half of the time: √(n/4 × 1/2).
 func TestWanderingFallsWithThreads(t *testing.T) {
 	for _, threads := range []float64{16, 64} {
 		mean, square, n := 0.0, 0.0, 4000.0
@@ -120,8 +120,8 @@ func TestWanderingFallsWithThreads(t *testing.T) {
 	}
 }
 
-// Threads of a group that are placed anew at a rate of 0.5 a second: after 2 s, 1/e of
-// them never were. All pages of those on node 0 were there.
+// Threads of a group are placed anew at a rate of 0.5 per second: after 2 s, 1/e of them
+// never were. All pages of the threads on node 0 were there.
 func TestPlacingAnewMixesRows(t *testing.T) {
 	h := fakeHost(2, 16, 64)
 	h.Settings = Settings{WakePlacement: true}
@@ -144,8 +144,8 @@ func TestGoneIsTheExponential(t *testing.T) {
 	}
 }
 
-// exec goes where it likes; an eighth of the node's CPUs stay there, the rest goes
-// where CPUs are idle: of 16 CPUs, 2 threads; of the other 8, 14/30 and 16/30.
+// exec goes to any node; an eighth of the node's CPUs may be busy there, and the rest goes
+// where CPUs are idle: of 16 CPUs, 2 threads; of the other 8 threads, 14/30 and 16/30.
 func TestArrivalsSpreadBeyondAnEighth(t *testing.T) {
 	h := fakeHost(2, 16, 64)
 	g := &Group{ID: "/g", Threads: 10, Random: detmath.NewRandom(1)}
@@ -187,8 +187,8 @@ func TestArrivalsLookForIdleCPUs(t *testing.T) {
 	}
 }
 
-// Run(0) gives CPU out anew, for others' sake. It changes no thread's way, no page's,
-// and nothing of what NUMA balancing finds to do.
+// Run(0) gives out CPU anew because others' wants changed. It moves no threads and no
+// pages, and changes nothing in the work of NUMA balancing.
 func TestNoTimeMovesNothing(t *testing.T) {
 	var ways [2]*Host
 	for i := range ways {

@@ -11,10 +11,10 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// gib is pages of a GiB.
+// gib is the pages of a GiB.
 const gib = 1 << 30 / PageBytes
 
-// fakeHost has n nodes alike, at equal distances.
+// fakeHost has n identical nodes at equal distances.
 func fakeHost(nodes int, cpus, gibs float64) *Host {
 	h := &Host{Settings: DefaultSettings()}
 	for n := range nodes {
@@ -101,8 +101,8 @@ func randomCPUs(h *Host, r *detmath.Random) []float64 {
 	return cpus
 }
 
-// step does something random; the choice is by r alone, so that two hosts with
-// generators alike have the same done to them, nodes named by number through to.
+// step does something random. The choice depends on r alone, so two hosts with equal
+// generators get the same steps, with node numbers mapped by to.
 func step(h *Host, r *detmath.Random, to func(int) int) {
 	names := func(list []bool) []bool { return renumbered(list, to) }
 	cpus := func(list []float64) []float64 { return renumbered(list, to) }
@@ -160,7 +160,7 @@ func renumbered[T any](list []T, to func(int) int) []T {
 
 func same(i int) int { return i }
 
-// check holds what holds after every step.
+// check tests what must hold after every step.
 func check(t *testing.T, h *Host, what string) {
 	t.Helper()
 	h.bringAll()

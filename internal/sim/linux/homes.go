@@ -3,9 +3,9 @@
 package linux
 
 // Homes overwrites out with the share of the accesses of g's threads on node t that goes to
-// each node: private pages for the share `private` of accesses (below 0: by size,
-// as all others), shared and mapped ones, by size, for the rest. What there is none
-// of leaves its share to the others; with no pages at all, they go to t.
+// each node. The share `private` of accesses goes to private pages (below 0: by size, like
+// all others); the rest goes to shared and mapped pages, by size. A kind without pages
+// leaves its share to the others; with no pages at all, accesses go to t.
 func (g *Group) Homes(out []float64, t int, private float64) {
 	m, n := &g.Memory, len(out)
 	row := m.Private[t*n : t*n+n]

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// scratch is a host's room for its work, kept between calls.
+// scratch is a host's working memory, kept between calls.
 type scratch struct {
-	order []int     // nodes by what they are, not by number
+	order []int     // nodes by their properties, not by number
 	free  []float64 // pages, since the last count
 	// min, low and high are the watermarks of each node in pages.
 	min, low, high []float64
@@ -23,14 +23,14 @@ type scratch struct {
 	flow           []float64 // pages: private to row and from node, then shared from and to node
 	a, b           []float64
 	open           []int
-	weights        []float64 // by group, on the node that is filled
+	weights        []float64 // by group, on the node being filled
 	counted        bool
-	// Sums over groups by node: page cache that no process maps, mapped files; what was idle
-	// of the CPUs, if idleKnown.
+	// Sums over groups by node: page cache that no process maps, and mapped files; and the
+	// idle CPUs, if idleKnown.
 	cache, mapped, idle []float64
 	idleKnown           bool
-	// kept[kind] is what dropping has left of each node's page cache since all groups'
-	// lists were brought up to date; behind says that some list is not.
+	// kept[kind] is the share of each node's page cache that dropping has left since all
+	// groups' lists were up to date. behind: some list is not up to date.
 	kept   [2][]float64
 	behind bool
 }
@@ -44,7 +44,7 @@ const (
 	scaleFactor   = 10.0 / 10000 // watermark_scale_factor, of the node's memory
 )
 
-// prepare makes room for n nodes and the groups there are, and brings all up to date.
+// prepare allocates for n nodes and the present groups, and brings all up to date.
 func (h *Host) prepare() *scratch {
 	s := h.prepareOne(nil)
 	h.bringAll()
@@ -70,7 +70,7 @@ func (h *Host) prepareOne(g *Group) *scratch {
 	return s
 }
 
-// bring takes what was dropped off a group's page cache.
+// bring removes dropped pages from a group's page cache.
 func (s *scratch) bring(g *Group) {
 	for kind, list := range [2][]float64{g.Memory.Cache, g.Memory.Mapped} {
 		for k, kept := range s.kept[kind] {
@@ -98,7 +98,7 @@ func (h *Host) bringAll() {
 	}
 }
 
-// keepAll says that a group is up to date.
+// keepAll marks a group as up to date.
 func (g *Group) keepAll() {
 	for kind := range g.kept {
 		g.kept[kind] = full(g.kept[kind], len(g.On))
@@ -133,7 +133,7 @@ func (s *scratch) setUp(h *Host) {
 	})
 }
 
-// watermarks are those of the kernel, a node taken as one zone:
+// watermarks are the kernel's, with a node treated as one zone:
 //
 //  1. min_free_kbytes is √(16 × KiB of memory), 128 KiB to 256 MiB, for all nodes
 //     together; each has its part by size.
@@ -153,7 +153,8 @@ func (s *scratch) watermarks(nodes []Node) {
 	}
 }
 
-// room is a slice of n, its own if it has that much; what is in it is of no use.
+// room is a slice of length n that reuses list's memory if it is large enough. Its contents
+// are undefined.
 func room(list []float64, n int) []float64 {
 	if cap(list) < n {
 		return make([]float64, n, 2*n)
@@ -161,8 +162,8 @@ func room(list []float64, n int) []float64 {
 	return list[:n]
 }
 
-// count takes stock of what is free. Between two counts (one is in each Run) the
-// host's methods keep book; whoever changes Memory by hand is heard of then.
+// count computes what is free. Between two counts (each Run has one) the host's methods
+// keep track; the next count notices changes of Memory by the caller.
 func (h *Host) count() {
 	s := &h.scratch
 	for n := range h.Nodes {
@@ -179,7 +180,7 @@ func (h *Host) count() {
 	s.counted = true
 }
 
-// book adds a group's page cache to the sums, or takes it off them (sign -1).
+// book adds a group's page cache to the sums, or subtracts it (sign -1).
 func (s *scratch) book(g *Group, sign float64) {
 	for n := range s.cache {
 		s.cache[n] = max(s.cache[n]+sign*g.Memory.Cache[n], 0)
@@ -187,7 +188,7 @@ func (s *scratch) book(g *Group, sign float64) {
 	}
 }
 
-// on is what a group has on a node, in pages.
+// on is a group's pages on a node.
 func (m *Memory) on(n int) float64 {
 	sum, nodes := 0.0, len(m.Shared)
 	for i := n; i < len(m.Private); i += nodes {
@@ -196,7 +197,7 @@ func (m *Memory) on(n int) float64 {
 	return sum + m.Shared[n] + m.Mapped[n] + m.Cache[n]
 }
 
-// Free is what is free on a node, in pages.
+// Free is the number of free pages on a node.
 func (h *Host) Free(node int) float64 {
 	h.bringAll()
 	free := h.Nodes[node].Pages - h.Nodes[node].Other

@@ -6,11 +6,11 @@ import "math"
 
 // placement ends a pass of the scanner (task_numa_placement).
 //
-//  1. update_task_scan_period: faster while less than 70 % of faults are local,
-//     slower when they are, when they are private, or when moves fail.
+//  1. update_task_scan_period: faster while less than 70 % of faults are local; slower
+//     when more are local, when faults are private, or when moves fail.
 //  2. Faults by node count half as much with every pass.
 //  3. numa_migrate_preferred: threads go to their memory.
-//  4. All that was faulted for once has its second fault in the pass that begins.
+//  4. In the pass that begins, each page that had one fault has its second.
 func (h *Host) placement(g *Group) {
 	p := &g.pass
 	g.adapt() // 1
@@ -28,7 +28,7 @@ func (h *Host) placement(g *Group) {
 }
 
 // periods are the shortest and the longest scan period of a group: task_scan_min and
-// task_scan_max. What is shared by many threads may be scanned more rarely.
+// task_scan_max. Memory shared by many threads may be scanned more rarely.
 func (g *Group) periods() (least, most float64) {
 	m := &g.Memory
 	private, shared := sum(m.Private), sum(m.Shared)
@@ -63,9 +63,9 @@ func (g *Group) adapt() {
 	*period = min(max(*period, least), most)
 }
 
-// follow moves threads to where most of their memory is: private pages, and their
-// part of shared ones (task_numa_migrate, task_numa_find_cpu). A CPU must be idle
-// there, and the node must have a tenth more to offer.
+// follow moves threads to where most of their memory is: private pages, and their part of
+// shared ones (task_numa_migrate, task_numa_find_cpu). A CPU must be idle there, and the
+// node must offer a tenth more.
 func (h *Host) follow(g *Group) {
 	s, n := &h.scratch, len(h.Nodes)
 	to, each := s.a, sum(g.Used)/g.Threads

@@ -27,7 +27,7 @@ func TestPagesAndCPUAreConserved(t *testing.T) {
 	}
 }
 
-func TestRunGivesNobodyMoreThanItMayHave(t *testing.T) {
+func TestRunGivesNoGroupMoreThanItMayHave(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := detmath.NewRandom(seed)
 		h := randomHost(&r)
@@ -127,7 +127,7 @@ func total(h *Host) float64 {
 	return all
 }
 
-// New pages go nowhere that a group may not have them.
+// New pages go only where a group may have them.
 func TestTouchStaysWithinPolicyAndCpuset(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := detmath.NewRandom(seed)
@@ -151,7 +151,7 @@ func TestTouchStaysWithinPolicyAndCpuset(t *testing.T) {
 	}
 }
 
-// A minute in one step has the same mean and spread as in sixty.
+// A minute in one step has the same mean and spread as in sixty steps.
 func TestStepSizeDoesNotMatter(t *testing.T) {
 	const worlds = 1500
 	one, sixty := spread(worlds, 1), spread(worlds, 60)

@@ -3,13 +3,13 @@
 package linux
 
 const (
-	// kswapdRate is how many bytes of clean page cache a second one kswapd, a thread,
-	// gives back. Estimated: some 2 µs a page. Lower makes allocations fall over to other
-	// nodes while it works.
+	// kswapdRate is how many bytes of clean page cache per second one kswapd thread gives
+	// back. Estimated: some 2 µs per page. With a lower rate, allocations fall over to
+	// other nodes while it works.
 	kswapdRate = 2e9
-	// mappedWeight is how much less likely a mapped page goes than one that is not mapped:
-	// those were seen accessed and have a second round (folio_check_references).
-	// Estimated.
+	// mappedWeight is the relative probability that a mapped page is dropped, compared with
+	// an unmapped one: mapped pages were seen accessed and get a second round
+	// (folio_check_references). Estimated.
 	mappedWeight = 0.1
 )
 
@@ -17,9 +17,9 @@ const (
 //
 // mm/vmscan.c: kswapd of a node
 //
-//  1. wakes when what is free is below low (wakeup_kswapd),
-//  2. gives back page cache of all groups alike, and of files that are mapped a
-//     little (shrink_node), as fast as it can,
+//  1. wakes when free memory is below low (wakeup_kswapd),
+//  2. gives back page cache of all groups in proportion, and a little of mapped files
+//     (shrink_node), as fast as it can,
 //  3. until high is free (balance_pgdat, pgdat_balanced).
 //
 // Anonymous memory stays: there is no swap.
@@ -40,11 +40,11 @@ func (h *Host) Reclaim(dt float64) {
 	h.bringAll()
 }
 
-// leastKept is where lists are brought up to date, as what is kept of them is nothing.
+// leastKept is where lists are brought up to date, as almost nothing of them is kept.
 const leastKept = 1e-6
 
-// drop frees pages of page cache on a node; mapped ones by a weight. It leaves it to
-// bring to take them off each group's lists: where memory is full, every Touch drops.
+// drop frees pages of page cache on a node, mapped ones by a weight. bring later removes
+// them from each group's lists: where memory is full, every Touch drops.
 func (h *Host) drop(node int, pages, weight float64) {
 	s := &h.scratch
 	cache, mapped := s.cache[node], s.mapped[node]

@@ -2,8 +2,8 @@
 
 package linux
 
-// Movable is what Move could take from each node, and put on each, in pages. Nothing is
-// changed; gives and takes are overwritten.
+// Movable is what Move could take from each node, and put on each, in pages. It changes
+// nothing; gives and takes are overwritten.
 func (h *Host) Movable(g *Group, from, to []bool, cache bool, gives, takes []float64) (pages, room float64) {
 	h.prepare()
 	for k := range h.Nodes {

@@ -2,22 +2,22 @@
 
 package linux
 
-// Run gives out dt seconds of CPU. wants[i] is how many CPUs' worth of time group
-// i could use. It sets each group's Used, and moves threads as the scheduler does.
+// Run gives out dt seconds of CPU. wants[i] is the CPU time, in CPUs, that group i could
+// use. It sets each group's Used, and moves threads as the scheduler does.
 //
-// kernel/sched/fair.c: a cgroup is one entity of a CPU's queue, whatever it has in
-// threads, and its weight lies where its runnable threads are (pick_next_entity,
-// calc_group_shares). A node's CPUs are taken as one queue: balancing within a node is
-// a matter of milliseconds.
+// kernel/sched/fair.c: a cgroup is one entity of a CPU's queue, however many threads it
+// has, and its weight lies where its runnable threads are (pick_next_entity,
+// calc_group_shares). A node's CPUs are treated as one queue: balancing within a node takes
+// milliseconds.
 //
-//  1. A group asks for no more than it wants, its quota (throttle_cfs_rq) and its
-//     threads: a thread has at most one CPU.
-//  2. Threads wander.
-//  3. Threads of a group are alike: what it asks for, it asks for where they are.
-//  4. Each node gives, max-min fair by group: by its weight, times the part of its
-//     threads that is there.
-//  5. What a group did not get on a full node, its threads elsewhere take up, as far
-//     as they have time and their node has.
+//  1. A group requests no more than it wants, than its quota (throttle_cfs_rq) and than
+//     its threads: a thread has at most one CPU.
+//  2. Threads migrate.
+//  3. Threads of a group are alike: the group makes its request where they are.
+//  4. Each node gives max-min fair shares to groups, by a group's weight times the part of
+//     its threads on the node.
+//  5. What a group did not get on a full node, its threads elsewhere take up, as far as
+//     they have time and their node has CPU.
 func (h *Host) Run(dt float64, wants []float64) {
 	h.scratch.counted, h.scratch.idleKnown = false, false
 	s := h.prepare()
@@ -41,7 +41,7 @@ func (g *Group) asks(wants float64) float64 {
 	return asked
 }
 
-// ask is step 3 of Run; it says whether a cpuset holds a group back.
+// ask is step 3 of Run. It reports whether a cpuset limits a group.
 func (h *Host) ask() (held bool) {
 	s, n := &h.scratch, len(h.Nodes)
 	for i, g := range h.Groups {
@@ -63,7 +63,7 @@ func (h *Host) ask() (held bool) {
 	return held
 }
 
-// askAgain is the first half of step 5 of Run; it says whether a group asks.
+// askAgain is the first half of step 5 of Run. It reports whether a group requests more.
 func (h *Host) askAgain() bool {
 	s, n, any := &h.scratch, len(h.Nodes), false
 	for i, g := range h.Groups {
@@ -71,7 +71,7 @@ func (h *Host) askAgain() bool {
 		for k := range n {
 			short -= g.Used[k]
 			s.want[i*n+k] = 0
-			if s.use[k] > 1e-9*h.Nodes[k].CPUs { // what is nearly nothing depends on the order of sums
+			if s.use[k] > 1e-9*h.Nodes[k].CPUs { // nearly nothing depends on the order of sums
 				s.want[i*n+k] = max(min(g.On[k], g.CPUs[k])-g.Used[k], 0)
 				spare += s.want[i*n+k]
 			}
@@ -87,7 +87,7 @@ func (h *Host) askAgain() bool {
 	return any
 }
 
-// grant gives what is left of the CPUs; it says if some node had not enough.
+// grant gives out what is left of the CPUs. It reports whether some node had too little.
 func (h *Host) grant() (full bool) {
 	s, n := &h.scratch, len(h.Nodes)
 	for k := range n {
@@ -110,9 +110,8 @@ func (h *Host) grant() (full bool) {
 
 // fill shares what is left of a node among groups that want more than that.
 //
-//  1. Everyone has the same for its weight there, or all that it asks for if that is
-//     less.
-//  2. What those with less leave is shared again, until no group leaves anything.
+//  1. Each group gets the same per weight there, or its whole request if that is less.
+//  2. The rest of groups with smaller requests is shared again, until no group leaves any.
 func (h *Host) fill(node int) {
 	s, n := &h.scratch, len(h.Nodes)
 	open, weights := s.open[:0], room(s.weights, len(h.Groups))

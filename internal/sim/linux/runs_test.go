@@ -21,7 +21,7 @@ func nearAll(x []float64, y ...float64) bool {
 	return len(x) == len(y)
 }
 
-// still has all switches off.
+// still has all behaviours switched off.
 func still(nodes int, cpus, gibs float64) *Host {
 	h := fakeHost(nodes, cpus, gibs)
 	h.Settings = Settings{}
@@ -47,7 +47,7 @@ func TestCPUIsFairByGroup(t *testing.T) {
 	}
 }
 
-// 32 threads against 2 on 2 CPUs: two cgroups have a CPU each.
+// 32 threads against 2 on 2 CPUs: the two cgroups get a CPU each.
 func TestThreadsAreNoWeight(t *testing.T) {
 	h := still(1, 2, 64)
 	many, two := fakeGroup("many", 32), fakeGroup("two", 2)
@@ -81,7 +81,7 @@ func TestCPULimits(t *testing.T) {
 }
 
 // g has 4 threads on each node and wants 6 CPUs; node 0 is full of others. Half of g's
-// weight is there, all of the other's: it gets a third of 8, and the rest on node 1.
+// weight is there, and all of the other's: it gets a third of 8, and the rest on node 1.
 func TestThreadsElsewhereTakeUpWhatAFullNodeRefuses(t *testing.T) {
 	h := still(2, 8, 64)
 	g, other := fakeGroup("g", 4, 4), fakeGroup("other", 12, 0)
@@ -93,7 +93,8 @@ func TestThreadsElsewhereTakeUpWhatAFullNodeRefuses(t *testing.T) {
 	}
 }
 
-// The dumb twin of fill: drops of CPU, each to whom has least for its weight.
+// The brute-force twin of fill: small portions of CPU, each to the group with least for its
+// weight.
 func TestFairSharesAreThoseOfDrops(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := detmath.NewRandom(seed)
@@ -126,7 +127,7 @@ func TestFairSharesAreThoseOfDrops(t *testing.T) {
 	}
 }
 
-func TestRunWithNobodyAndNothing(t *testing.T) {
+func TestRunWithoutGroups(t *testing.T) {
 	h := still(2, 8, 64)
 	h.Run(1, nil)
 	g := fakeGroup("g", 1, 1)

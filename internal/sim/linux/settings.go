@@ -2,10 +2,10 @@
 
 package linux
 
-// SetCPUs is a write to cpuset.cpus: threads leave CPUs they may no longer use, at
-// once (cpuset_update_tasks_cpumask, __set_cpus_allowed_ptr: any of the new CPUs will
-// do), pinned ones too. New CPUs are found by balancing. No CPU at all is what it
-// was: an empty file means the parent's.
+// SetCPUs is a write to cpuset.cpus. Threads, pinned ones too, leave CPUs that they may no
+// longer use, at once (cpuset_update_tasks_cpumask, __set_cpus_allowed_ptr: any of the new
+// CPUs). New CPUs are found by balancing. An empty set changes nothing: an empty file means
+// the parent's CPUs.
 func (h *Host) SetCPUs(g *Group, cpus []float64) {
 	if sum(cpus) <= 0 {
 		return
@@ -30,19 +30,19 @@ func (h *Host) SetCPUs(g *Group, cpus []float64) {
 	g.put(to)
 }
 
-// put moves threads to where to says, and their rows.
+// put moves threads, and their rows, to the nodes in to.
 func (g *Group) put(to []float64) {
 	g.rearrange(to)
 	copy(g.On, to)
 	g.settle()
 }
 
-// SetMems is a write to cpuset.mems of cgroup v2: pages elsewhere are moved inside
-// the write (cpuset_migrate_mm), and the group stands still for it. Page cache that
-// no process maps stays where it is: no mm has it.
+// SetMems is a write to cpuset.mems of cgroup v2. Pages elsewhere are moved inside the
+// write (cpuset_migrate_mm), and the group stands still meanwhile. Page cache that no
+// process maps stays where it is, as no mm has it.
 //
-// Several new nodes get pages by what is free on them; the kernel maps old nodes to
-// new ones by number (do_migrate_pages, node_remap).
+// Several new nodes get pages in proportion to their free memory; the kernel maps old nodes
+// to new ones by number (do_migrate_pages, node_remap).
 func (h *Host) SetMems(g *Group, mems []bool) Moved {
 	any := false
 	for _, in := range mems {
@@ -58,14 +58,14 @@ func (h *Host) SetMems(g *Group, mems []bool) Moved {
 }
 
 // Move is move_pages from some nodes (nil: all) to others, at most budget pages (0: no
-// bound), also of files that no process maps, if cache. Nodes that the cpuset has not are no
+// limit); with cache, also of files that no process maps. Nodes outside the cpuset are no
 // targets (do_pages_move: EACCES).
 //
-//  1. What there is to move, and what room there is down to the min watermark; page
-//     cache makes way on the targets, as new pages are asked for with __GFP_DIRECT_RECLAIM
+//  1. Count what can move, and the room down to the min watermark. Page cache makes way on
+//     the targets, as new pages are requested with __GFP_DIRECT_RECLAIM
 //     (alloc_migration_target: GFP_HIGHUSER_MOVABLE, one node only).
-//  2. All kinds and source nodes give alike.
-//  3. Targets get by their room.
+//  2. All kinds and source nodes give in proportion.
+//  3. Targets get in proportion to their room.
 func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved {
 	s := h.prepare()
 	total, room := h.Movable(g, from, to, cache, s.b, s.a) // 1
@@ -92,7 +92,7 @@ func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved
 	return moved
 }
 
-// roomOn is how many pages could be put on a node.
+// roomOn is how many pages fit on a node.
 func (h *Host) roomOn(node int) float64 {
 	room := h.scratch.free[node] - h.scratch.min[node]
 	if h.Settings.Reclaim {
@@ -101,7 +101,7 @@ func (h *Host) roomOn(node int) float64 {
 	return max(room, 0)
 }
 
-// movable is what of a node's pages can be moved.
+// movable is how many of a node's pages can be moved.
 func (g *Group) movable(node int, cache bool) float64 {
 	pages := g.Memory.on(node)
 	if !cache {
@@ -110,8 +110,8 @@ func (g *Group) movable(node int, cache bool) float64 {
 	return max(pages, 0)
 }
 
-// carry is steps 2 and 3 of Move: part of what is on the nodes with b > 0 goes to
-// those with a > 0.
+// carry is steps 2 and 3 of Move: a part of the pages on the nodes with b > 0 goes to the
+// nodes with a > 0.
 func (g *Group) carry(s *scratch, part, room float64, cache bool) {
 	n := len(s.a)
 	for t := range n {

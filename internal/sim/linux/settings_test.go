@@ -4,8 +4,8 @@ package linux
 
 import "testing"
 
-// obeying has 4 threads by halves on two nodes of three, 100 pages of each kind on
-// each of these.
+// obeying has 4 threads, half on each of two nodes of three, with 100 pages of each kind on
+// each of these two.
 func obeying() (*Host, *Group) {
 	h := still(3, 8, 64)
 	g := fakeGroup("g", 2, 2, 0)
@@ -50,7 +50,7 @@ func TestSetMemsMovesInsideTheWrite(t *testing.T) {
 	}
 }
 
-// Free room of 3:1 decides where pages go.
+// A ratio of free room of 3:1 decides where pages go.
 func TestMoveSpreadsByRoom(t *testing.T) {
 	h, g := obeying()
 	h.Nodes[1].Other = h.Nodes[1].Pages - h.scratch.min[1] - 300 - 400
@@ -99,7 +99,7 @@ func TestMoveStaysInTheCpuset(t *testing.T) {
 	}
 }
 
-// Page cache of others makes way for pages that are moved in, if Reclaim.
+// With Reclaim, page cache of others makes way for pages that are moved in.
 func TestMoveReclaimsCache(t *testing.T) {
 	h, g := obeying()
 	other := fakeGroup("other", 0, 0, 1)

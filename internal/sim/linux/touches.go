@@ -2,21 +2,20 @@
 
 package linux
 
-// Touch gives a group new pages of a kind, first touched by its threads where they
-// run now, as its policy and cpuset allow. It returns how many there was no room
-// for.
+// Touch gives a group new pages of a kind, first touched by its threads where they run now,
+// as its policy and cpuset allow. It returns how many found no room.
 //
 // mm/mempolicy.c, mm/page_alloc.c:
 //
-//  1. Each node's threads touch their part. A page comes from the first node that
-//     may be used in the zonelist of the toucher (bind: policy_nodemask), or from all
-//     nodes of an interleave in turn. cpuset.mems narrows both (__cpuset_node_allowed);
-//     a policy that has no node left of it has all of cpuset.mems (mpol_rebind_policy).
+//  1. Each node's threads touch their part. A page comes from the first allowed node in
+//     the zonelist of the toucher (bind: policy_nodemask), or from all nodes of an interleave
+//     in turn. cpuset.mems narrows both (__cpuset_node_allowed); a policy left without nodes
+//     gets all of cpuset.mems (mpol_rebind_policy).
 //  2. get_page_from_freelist takes nodes down to their low watermark, one after the
 //     other in the zonelist. Without Fallback, only the first.
-//  3. Then down to min (ALLOC_WMARK_MIN), kswapd being woken.
+//  3. Then down to min (ALLOC_WMARK_MIN), after waking kswapd.
 //  4. Then by dropping page cache (direct reclaim), if Reclaim.
-//  5. What is left is refused: the OOM killer's.
+//  5. The rest is refused: a case for the OOM killer.
 func (h *Host) Touch(g *Group, k Kind, pages float64) (refused float64) {
 	if pages <= 0 || g.Threads <= 0 {
 		return max(pages, 0)
@@ -29,7 +28,7 @@ func (h *Host) Touch(g *Group, k Kind, pages float64) (refused float64) {
 	return refused
 }
 
-// list is the pages of a kind by node; private ones of threads on node t.
+// list is the pages of a kind by node; for private pages, those of threads on node t.
 func (g *Group) list(k Kind, t int) []float64 {
 	n := len(g.On)
 	switch k {
@@ -65,7 +64,7 @@ func (h *Host) touchFrom(g *Group, k Kind, t int, pages float64) (refused float6
 	return refused
 }
 
-// allowed says if policy and cpuset let a group have pages of a node.
+// allowed reports whether policy and cpuset let a group have pages of a node.
 func (h *Host) allowed(g *Group, node int) bool {
 	if g.Policy.Mode != Bind && g.Policy.Mode != Interleave {
 		return g.Mems[node]
@@ -78,8 +77,8 @@ func (h *Host) allowed(g *Group, node int) bool {
 	return g.Mems[node]
 }
 
-// walk is steps 2 to 5 of Touch along the zonelist of a node. An interleave falls
-// back to all of cpuset.mems, as its preferred node is no mask (policy_nodemask).
+// walk is steps 2 to 5 of Touch along the zonelist of a node. An interleave falls back to
+// all of cpuset.mems, as its preferred node is no mask (policy_nodemask).
 func (h *Host) walk(g *Group, kind Kind, list []float64, from, preferred int, pages float64) float64 {
 	s := &h.scratch
 	for _, marks := range [...][]float64{s.low, s.min} { // 2, 3
@@ -138,7 +137,7 @@ func (h *Host) usable(g *Group, node, preferred int) bool {
 	return h.allowed(g, node)
 }
 
-// Release takes pages of a kind back, from all nodes alike.
+// Release takes pages of a kind back, from all nodes in proportion.
 func (h *Host) Release(g *Group, k Kind, pages float64) {
 	if pages <= 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Of 1,000 pages by 3 threads on node 0 and 1 on node 1.
+// 1,000 pages, touched by 3 threads on node 0 and 1 on node 1.
 func TestNewPagesByPolicy(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -51,7 +51,7 @@ func TestPrivatePagesGoToTheRowOfTheirThreads(t *testing.T) {
 	}
 }
 
-// A node of 1 GiB has 262,144 pages and Other a quarter of them. Watermarks of two:
+// A node of 1 GiB has 262,144 pages; Other has a quarter of them. Watermarks of two nodes:
 // min_free_kbytes is √(16 × 2,097,152) = 5,793 KiB, half of it 724 pages.
 func TestAFullNodeFallsOver(t *testing.T) {
 	h := still(2, 4, 1)
@@ -84,7 +84,7 @@ func TestWithoutFallbackAFullNodeRefuses(t *testing.T) {
 	}
 }
 
-// Direct reclaim: page cache goes when nothing else is left, of any group.
+// Direct reclaim: page cache of any group goes when nothing else is left.
 func TestAnonymousPagesPushPageCacheOut(t *testing.T) {
 	h := still(1, 4, 1)
 	h.Settings.Reclaim = true
@@ -95,14 +95,14 @@ func TestAnonymousPagesPushPageCacheOut(t *testing.T) {
 	if refused := h.Touch(g, Shared, 0.5*gib); refused != 0 {
 		t.Errorf("refused %g", refused)
 	}
-	h.Reclaim(0) // other groups' lists follow
+	h.Reclaim(0) // brings other groups' lists up to date
 	if want := 0.25*gib - h.scratch.min[0]; !near(files.Memory.Cache[0], want) {
 		t.Errorf("%g pages of cache left, not %g", files.Memory.Cache[0], want)
 	}
 }
 
-// kswapd wakes below low, gives back until high: two groups by what they have, and of
-// mapped files a tenth as much.
+// kswapd wakes below low and gives back until high: from two groups in proportion to what
+// they have, and from mapped files a tenth as much.
 func TestKswapdGivesBackUntilHigh(t *testing.T) {
 	h := still(1, 4, 1)
 	h.Settings.Reclaim = true

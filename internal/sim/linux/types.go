@@ -9,11 +9,11 @@ import (
 	"homenode/internal/unit"
 )
 
-// PageBytes is a base page. Amounts of memory in this package are pages, as
-// float64: behaviours are rates.
+// PageBytes is a base page. Amounts of memory in this package are pages, as float64:
+// behaviours are rates.
 const PageBytes = 4096
 
-// BytesOf is whole pages, as a kernel counts.
+// BytesOf rounds to whole pages, as a kernel counts.
 func BytesOf(pages float64) unit.Bytes { return unit.Bytes(math.Round(pages)) * PageBytes }
 
 // Host is the state of one machine's operating system. Indexes of nodes are those
@@ -22,7 +22,7 @@ type Host struct {
 	Settings Settings
 	Nodes    []Node
 	Groups   []*Group // in the order of their arrival
-	// Zonelist[n] are the nodes that an allocation on n tries, in order, itself first
+	// Zonelist[n] lists the nodes that an allocation on n tries, in order, itself first
 	// (build_zonelists: by distance).
 	Zonelist [][]int
 
@@ -36,27 +36,26 @@ type Node struct {
 	Other float64 // pages that no group has: the kernel's own
 }
 
-// Group is a workload as the operating system has it: a cgroup with its threads
-// and pages.
+// Group is a workload as the operating system sees it: a cgroup with its threads and pages.
 type Group struct {
 	ID      string
-	Threads float64   // that may run at once
+	Threads float64   // threads that may run at once
 	On      []float64 // threads by the node they are on; sums to Threads
-	// CPUs[n] are those of its cpuset (or of its threads' affinity) on node n, Mems
-	// whether cpuset.mems has it. Never all 0, never all false.
+	// CPUs[n] are the CPUs of its cpuset (or of its threads' affinity) on node n; Mems says
+	// whether cpuset.mems has the node. Never all 0, never all false.
 	CPUs []float64
 	Mems []bool
 	// Pinned threads are tied one by one: nothing moves them.
 	Pinned bool
 	Quota  float64 // CPUs' worth of time (cpu.max); 0: none
-	Weight float64 // cpu.weight / 100: its part of CPUs that are short; 0: 1
+	Weight float64 // cpu.weight / 100: its weight where CPUs are scarce; 0: 1
 	Policy Policy  // where its new pages come from
 	Memory Memory
-	// WakeRate is how often a second a thread sleeps and wakes: each wake-up may put it
+	// WakeRate is how often per second a thread sleeps and wakes. Each wake-up may place it
 	// elsewhere (select_task_rq_fair).
 	WakeRate float64
-	Random   detmath.Random // its own: one more group changes nothing for others
-	Scan     Scan           // NUMA balancing's
+	Random   detmath.Random // its own stream: one more group changes nothing for others
+	Scan     Scan           // NUMA balancing's state
 	Used     []float64      // CPUs' worth by node, in the last Run
 
 	kept   [2][]float64 // host.go
@@ -64,18 +63,18 @@ type Group struct {
 	pass   pass
 }
 
-// Memory is a group's pages by where they are.
+// Memory is a group's pages by location.
 type Memory struct {
-	// Private[t*nodes+h] are pages of threads that are now on node t, on node h: only
-	// their thread uses them. When threads move, theirs move from row to row.
+	// Private[t*nodes+h] are the pages on node h of threads that are now on node t: only
+	// their thread uses them. When threads move, their pages move from row to row.
 	Private []float64
 	Shared  []float64 // anonymous or shm, used by all threads alike
 	Mapped  []float64 // files, mapped and used by all threads alike
 	Cache   []float64 // page cache that no process maps
 }
 
-// Policy of a group's tasks (set_mempolicy, numactl): where new pages come from,
-// page cache too (filemap_alloc_folio takes the task's policy).
+// Policy of a group's tasks (set_mempolicy, numactl): where new pages come from, including
+// page cache (filemap_alloc_folio uses the task's policy).
 type Policy struct {
 	Mode  Mode
 	Nodes []bool // Bind, Interleave
@@ -104,29 +103,28 @@ const (
 
 // Scan is NUMA balancing's view of a group.
 type Scan struct {
-	Period float64   // seconds, of one thread's scan (numa_scan_period)
-	Sunk   float64   // CPU seconds spent on scanning, faults and moves, ever
-	Moved  float64   // pages, ever
+	Period float64   // seconds of one thread's scan (numa_scan_period)
+	Sunk   float64   // CPU seconds spent on scanning, faults and moves, in total
+	Moved  float64   // pages, in total
 	Local  float64   // share of the faults of the last steps that were local
 	Marked []float64 // private to Balance
 }
 
-// Settings switch behaviours; the zero value is none of them. Figures that are 0
-// are the kernel's defaults.
+// Settings switch behaviours; the zero value switches all off. Figures that are 0 mean the
+// kernel's defaults.
 type Settings struct {
 	LoadBalance   bool `yaml:"load_balance" json:"load_balance"`     // load_balance: threads move to idle nodes
 	WakePlacement bool `yaml:"wake_placement" json:"wake_placement"` // select_task_rq_fair: wake-ups on other nodes
 	NUMABalancing bool `yaml:"numa_balancing" json:"numa_balancing"` // kernel.numa_balancing
 	Fallback      bool `yaml:"fallback" json:"fallback"`             // get_page_from_freelist: a full node's allocations go elsewhere
 	Reclaim       bool `yaml:"reclaim" json:"reclaim"`               // kswapd: page cache makes room
-	// Busy is how likely a write to a cpuset file is refused with EBUSY.
+	// Busy is the probability that a write to a cpuset file is refused with EBUSY.
 	Busy float64 `yaml:"busy" json:"busy"`
 	// MoveSeconds is the CPU time of moving one byte of small pages; 0: MAO's 0.64 s/GB.
 	MoveSeconds float64 `yaml:"-" json:"-"`
 }
 
-// DefaultSettings are what a server has: all but NUMA balancing, which a scenario
-// chooses.
+// DefaultSettings are those of a server: all but NUMA balancing, which a scenario chooses.
 func DefaultSettings() Settings {
 	return Settings{LoadBalance: true, WakePlacement: true, Fallback: true, Reclaim: true}
 }
@@ -134,8 +132,8 @@ func DefaultSettings() Settings {
 // Moved is what a page move, or a cpuset write, did.
 type Moved struct {
 	Pages   float64
-	Left    float64 // still elsewhere that could be moved, had there been budget or room
-	NoRoom  float64 // of Left: the target was full
+	Left    float64 // pages still elsewhere that budget or room did not allow to move
+	NoRoom  float64 // those of Left for which the target was full
 	CPU     float64 // CPU seconds of the mover
 	Stalled float64 // seconds for which the group stood still
 }

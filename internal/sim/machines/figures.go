@@ -8,15 +8,15 @@ import (
 	"homenode/internal/unit"
 )
 
-// figures are what is better known of a machine's memory than the usual ones of
-// memsys.FromMachine. 0: the usual one.
+// figures are the figures of a machine's memory that are known better than the usual ones
+// of memsys.FromMachine. 0: the usual one.
 type figures struct {
 	hz        float64
-	local     float64 // seconds, of a read from the own node
+	local     float64 // seconds for a read from the own node
 	l2, llc   float64 // cycles of a hit
 	bandwidth float64 // bytes/s that a node's memory delivers
-	// links are pairs of nodes; nil: every pair has one. Numbers from the count of nodes
-	// on are places without CPUs and memory, as routers.
+	// links are pairs of nodes; nil: every pair has one. Numbers from the count of nodes on
+	// are places without CPUs and memory, such as routers.
 	links []link
 	from  string // how each is known
 }
@@ -24,20 +24,20 @@ type figures struct {
 // link joins two nodes, both ways.
 type link struct {
 	a, b  int
-	bytes float64 // a second, each way
+	bytes float64 // per second, each way
 }
 
 // system is the memory system of a machine with these figures:
 //
 //  1. What memsys estimates from the topology, in seconds.
-//  2. Latencies are the local one, longer with the distance (machine.LatencyRatio); a line
-//     that another core modified comes in the usual share of that.
-//  3. A line goes by the fewest links (machine.Shape.Routes); what several ways share,
-//     they wait for together.
+//  2. Latencies are the local one, scaled by distance (machine.LatencyRatio); a line that
+//     another core modified takes the usual share of that.
+//  3. A line takes the fewest links (machine.Shape.Routes); where several ways share a
+//     link, they wait for it together.
 func (f figures) system(m machine.Machine, name string) memsys.System {
 	y, err := memsys.FromMachine(m, nil) // 1
 	if err != nil {
-		panic(err) // a machine of ours has CPUs and memory
+		panic(err) // a built-in machine has CPUs and memory
 	}
 	longer, stretch := 1.0, f.hz/y.Hz
 	if f.local > 0 {
@@ -86,7 +86,7 @@ func (f figures) route(y *memsys.System) {
 	}
 }
 
-// meshed are links between every pair.
+// meshed is links between every pair of nodes.
 func meshed(nodes int, bytes float64) (all []link) {
 	for a := range nodes {
 		for b := a + 1; b < nodes; b++ {

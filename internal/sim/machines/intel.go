@@ -8,8 +8,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// dualE5620 is Rao's (papers, §2): 2 × 4 cores at 2.4 GHz, SMT off, 12 MiB of LLC. What
-// the paper does not say:
+// dualE5620 is Rao's machine (papers, §2): 2 × 4 cores at 2.4 GHz, SMT off, 12 MiB of LLC.
+// What the paper does not say:
 //
 //   - 12 GiB a node: our choice; the programs need less.
 //   - 65 ns locally, and 108 remotely by distance: of the order published for the
@@ -28,8 +28,8 @@ func dualE5620() (machine.Machine, memsys.System) {
 	}.system(m, DualE5620)
 }
 
-// quadE7 is Funston's Intel machine (papers, §4): 4 nodes of 12 cores of two threads at
-// 2.1 GHz, 30 MiB of LLC, all pairs joined. What the paper does not say:
+// quadE7 is Funston's Intel machine (papers, §4): 4 nodes of 12 cores with two threads at
+// 2.1 GHz, 30 MiB of LLC, a link between every pair. What the paper does not say:
 //
 //   - 64 GiB a node, distance 21: our choice, the usual ones.
 //   - Latencies: the usual ones by distance.

@@ -8,9 +8,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// kunpengDistances are those of the recorded machine (128arm-2pa2n8cluster4co). They
-// read as a chain 0-1-2-3: 16 in a package, 25 between the inner two, 32 and 33 by way
-// of these.
+// kunpengDistances are those of the recorded machine (128arm-2pa2n8cluster4co). We read
+// them as a chain 0-1-2-3: 16 within a package, 25 between the inner two, 32 and 33 through
+// these.
 var kunpengDistances = [][]int{
 	{10, 16, 32, 33},
 	{16, 10, 25, 32},
@@ -18,9 +18,9 @@ var kunpengDistances = [][]int{
 	{33, 32, 16, 10},
 }
 
-// kunpeng is two Kunpeng 920 of 64 cores at 2.6 GHz, two nodes each. Clusters of four
-// cores share no cache that Linux knows of (L3 tags only), so nothing here is theirs;
-// they show in the CPUs' numbers: 4 k to 4 k + 3. Estimates:
+// kunpeng is two Kunpeng 920 of 64 cores at 2.6 GHz, two nodes each. Clusters of four cores
+// share no cache that Linux knows of (only L3 tags), so the model has nothing for them;
+// they show only in the CPUs' numbers: 4 k to 4 k + 3. Estimates:
 //
 //   - Latencies: the usual ones by distance.
 //   - 70 GB/s of a node: three quarters of four channels of DDR4-2933.

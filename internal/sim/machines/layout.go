@@ -14,14 +14,14 @@ import (
 // threads of all cores, then the second ones.
 type layout struct {
 	name string
-	// order is which node has the first block of cores, the second, …; nil: by id.
+	// order says which node has the first block of cores, the second, …; nil: by id.
 	order     []int
-	cores     int // of a node
-	threads   int // of a core
-	packages  int // nodes of one
-	shared    int // cores of an L2
+	cores     int // per node
+	threads   int // per core
+	packages  int // nodes per package
+	shared    int // cores per L2
 	l2, llc   unit.Bytes
-	memory    unit.Bytes // of a node
+	memory    unit.Bytes // per node
 	distances [][]int
 }
 
@@ -58,7 +58,7 @@ func (l layout) machine() machine.Machine {
 	return m
 }
 
-// cpus are those of n cores from the first on.
+// cpus are the CPUs of n cores from the first on.
 func (l layout) cpus(first, n int) set.CPUSet {
 	var ids []int
 	all := len(l.distances) * l.cores
@@ -70,7 +70,7 @@ func (l layout) cpus(first, n int) set.CPUSet {
 	return set.FromCPUs(ids...)
 }
 
-// each are the CPUs one by one.
+// each lists the CPUs one by one.
 func (l layout) each(nodes []machine.Node) (cpus []machine.CPU) {
 	all := len(l.distances) * l.cores
 	for id := range all * l.threads {
@@ -84,7 +84,7 @@ func (l layout) each(nodes []machine.Node) (cpus []machine.CPU) {
 	return cpus
 }
 
-// symmetric is a table where all others are as far.
+// symmetric is a table in which all other nodes are equally far.
 func symmetric(nodes, distance int) [][]int {
 	rows := make([][]int, nodes)
 	for i := range rows {

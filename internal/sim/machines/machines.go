@@ -13,7 +13,7 @@ type Builtin struct {
 	Make        func() (machine.Machine, memsys.System)
 }
 
-// Names of those that others ask for by name.
+// Names that other packages use.
 const (
 	DualSkylake = "dual-skylake"
 	DualE5620   = "dual-e5620"   // Rao's: 2 × 4 cores, 12 MiB of LLC each
@@ -23,7 +23,7 @@ const (
 	Torus       = "torus-288"    // Lakew's: six servers of 48 cores, one coherent system
 )
 
-// All are the machines, in the order in which to show them.
+// All are the machines, in the order in which they are shown.
 func All() []Builtin {
 	return []Builtin{
 		{DualSkylake, "Two sockets of Skylake-SP as in MAO: 2 nodes of 28 cores with 2 threads each and 192 GiB; published figures.", memsys.DualSkylake},

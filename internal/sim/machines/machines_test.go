@@ -49,7 +49,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Every CPU is where its groups say, as of a machine that was read.
+// Every CPU is where its groups say, as on a machine that was read.
 func TestGroups(t *testing.T) {
 	each(t, func(t *testing.T, m machine.Machine, _ memsys.System) {
 		var given set.CPUSet
@@ -75,8 +75,8 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// Latency grows with distance, never falls; ways are as long there as back, and back over
-// the same places.
+// Latency grows with distance and never falls. A way is as long there as back, and back it
+// passes the same places.
 func TestDistance(t *testing.T) {
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
 		type pair struct {
@@ -115,7 +115,7 @@ func TestDistance(t *testing.T) {
 	})
 }
 
-// What runs on the machines settles, and what controllers serve is what loads read.
+// Loads on the machines settle, and controllers serve what loads read.
 func TestSolves(t *testing.T) {
 	each(t, func(t *testing.T, _ machine.Machine, y memsys.System) {
 		n, most := 100, 0
@@ -178,7 +178,7 @@ func randomLoads(r *detmath.Random, y *memsys.System) (loads []memsys.Load) {
 	return loads
 }
 
-// Memory that is farther makes no load faster: a chase over memory of each node.
+// Farther memory makes no load faster: a chase over memory of each node.
 func TestFarIsSlow(t *testing.T) {
 	each(t, func(t *testing.T, _ machine.Machine, y memsys.System) {
 		w := memsys.Work{Cycles: 10, Instructions: 10, Regions: []memsys.Region{{Bytes: 1 << 30, Accesses: 1, Parallelism: 1}}}
@@ -193,7 +193,7 @@ func TestFarIsSlow(t *testing.T) {
 	})
 }
 
-// Where the machine was recorded, ours is like it.
+// A built-in machine agrees with its recording, where there is one.
 func TestAsRecorded(t *testing.T) {
 	for name, archive := range map[string]string{
 		Opteron: "64amd64-4p2n4ca2co-opteron6272.tar.bz2", Kunpeng: "128arm-2pa2n8cluster4co.tar.bz2",
@@ -223,7 +223,7 @@ func TestAsRecorded(t *testing.T) {
 	}
 }
 
-// Servers are one or two hops from each other, and lines between them go over both cards.
+// Servers are one or two hops apart, and lines between them pass both cards.
 func TestTorus(t *testing.T) {
 	_, y := torus()
 	seen := map[int]int{}

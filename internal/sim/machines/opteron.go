@@ -21,20 +21,20 @@ var opteronDistances = [][]int{
 	{22, 16, 16, 22, 22, 16, 16, 10},
 }
 
-// What Bulldozer's machines have in common. Latencies are the usual ones by distance:
-// 109 ns at 16 and 138 at 22, for 80.
+// Common to Bulldozer machines. Latencies are the usual ones by distance: 109 ns at 16 and
+// 138 at 22, for 80.
 const (
 	opteronL2Cycles  = 20 // AMD's optimization guide of family 15h: 18 to 20
-	opteronLLCCycles = 65 // the order that the same generation's reviews measured
-	// A node's two channels of DDR3-1600 have a peak of 25.6 GB/s; eight nodes' STREAM
-	// was seen at about 120.
+	opteronLLCCycles = 65 // the order measured in reviews of the same generation
+	// A node's two channels of DDR3-1600 have a peak of 25.6 GB/s; STREAM on eight nodes
+	// was reported at about 120.
 	opteronBandwidth = 15e9
 	// HyperTransport 3.1 at 6.4 GT/s: 16 bits each way between the two nodes of a package,
-	// 8 between packages. The limits of the data sheet; whole lines get less.
+	// 8 between packages. These are the limits of the data sheet; whole lines get less.
 	inPackage, betweenPackages = 12.8e9, 6.4e9
 )
 
-// hyperTransport is the capacity between nodes of which two each are a package.
+// hyperTransport is the capacity between nodes, of which two each form a package.
 func hyperTransport(a, b int) float64 {
 	if a/2 == b/2 {
 		return inPackage
@@ -42,10 +42,10 @@ func hyperTransport(a, b int) float64 {
 	return betweenPackages
 }
 
-// opteron is Funston's AMD machine (papers, §4), with the recorded one's numbering: two
-// nodes a package, 8 cores a node at 2.1 GHz, 2 MiB of L2 a pair of cores (memsys: 1 MiB
-// a core), 6 MiB of LLC a node. 16 GiB a node is the recorded machine's. That pairs
-// share a front end and an FPU is not modelled: memsys's siblings share all of a core.
+// opteron is Funston's AMD machine (papers, §4), numbered as the recorded one: two nodes
+// per package, 8 cores per node at 2.1 GHz, 2 MiB of L2 per pair of cores (memsys: 1 MiB
+// per core), 6 MiB of LLC per node. 16 GiB per node is the recorded machine's. Pairs share
+// a front end and an FPU; this is not modelled: memsys's siblings share all of a core.
 func opteron() (machine.Machine, memsys.System) {
 	m := layout{
 		name: Opteron, order: []int{0, 1, 6, 7, 2, 3, 4, 5}, cores: 8, threads: 1, packages: 2, shared: 2,

@@ -11,14 +11,14 @@ import (
 // Lakew's system (papers, §3): servers on a torus of 2 × 3.
 const (
 	servers, torusRows, torusColumns = torusRows * torusColumns, 2, 3
-	serverNodes                      = 6 // of 8 cores: three packages of two nodes, as an Opteron 6380 is
+	serverNodes                      = 6 // of 8 cores: three packages of two nodes, like an Opteron 6380
 	oneHop, moreHops                 = 160, 200
-	// torusLink is bytes/s of a link each way. The maker says 30 GB/s of switching a
-	// server (numascale.com, NumaConnect SMP Adapter), and nothing of a link that coherent
-	// reads get: an estimate. More makes remote bandwidth matter less.
+	// torusLink is bytes/s of a link each way. The maker gives 30 GB/s of switching per
+	// server (numascale.com, NumaConnect SMP Adapter), and nothing for a link that carries
+	// coherent reads: an estimate. A larger value makes remote bandwidth matter less.
 	torusLink = 2e9
-	// cardLink is that between a server's first node and its card: a HyperTransport link
-	// of 16 bits at 800 MHz, "6.4 GB/s" both ways together (ibidem).
+	// cardLink is the link between a server's first node and its card: a HyperTransport
+	// link of 16 bits at 800 MHz, "6.4 GB/s" both ways together (ibidem).
 	cardLink = 3.2e9
 )
 
@@ -28,11 +28,11 @@ const (
 //     The paper says "2 × AMD 6380", of 32 cores, and 48 cores: this has 48.
 //  2. Servers are neighbours in rows (rings of three) and columns (of two): 160 is one
 //     hop, 200 two. Which of the two the paper's machine means by which is our reading.
-//  3. No latency is published. By LatencyRatio 160 is 800 ns and 200 is 992 for 80: the
-//     order of a microsecond, which one expects of such a card.
+//  3. No latency is published. By LatencyRatio 160 is 800 ns and 200 is 992 for 80: about
+//     a microsecond, as expected of such a card.
 //  4. A line between servers goes by HyperTransport to the first node, over its card's
-//     link, the torus, a card, and on in the server: links are shared by all that use them.
-//     A card's cache of remote lines is left out.
+//     link, the torus and a card, and on within the server: links are shared by all that use
+//     them. A card's cache of remote lines is left out.
 func torus() (machine.Machine, memsys.System) {
 	distances := torusDistances()
 	m := layout{
@@ -47,7 +47,7 @@ func torus() (machine.Machine, memsys.System) {
 	}.system(m, Torus)
 }
 
-// torusDistances are numbers 1 and 2.
+// torusDistances is numbers 1 and 2.
 func torusDistances() [][]int {
 	const n = servers * serverNodes
 	rows := make([][]int, n)
@@ -67,8 +67,8 @@ func torusDistances() [][]int {
 	return rows
 }
 
-// hops are those between two servers: in a ring of two or three every server is a
-// neighbour.
+// hops is the number of hops between two servers: in a ring of two or three every server is
+// a neighbour.
 func hops(a, b int) int {
 	n := 0
 	if a/torusColumns != b/torusColumns {
@@ -80,7 +80,7 @@ func hops(a, b int) int {
 	return n
 }
 
-// torusLinks are number 4. The card of server s is place n + s.
+// torusLinks is number 4. The card of server s is place n + s.
 func torusLinks(distances [][]int) []link {
 	links := near(distances, 16, hyperTransport)
 	n := len(distances)

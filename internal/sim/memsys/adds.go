@@ -4,47 +4,47 @@ package memsys
 
 import "math"
 
-// Lines that several threads add to (lab/plugin/directory.c).
+// Lines that several threads add to (as in lab/plugin/directory.c).
 //
-//  1. The thread that added to a line last has it in its L2, unless that was too long ago.
+//  1. The thread that last added to a line has it in its L2, unless that was too long ago.
 //     Which thread that is, is a probability by rates.
-//  2. Another core takes it from there: Transfer, the links being as they are for the
-//     lab, which does not let these lines wait; beyond a link's capacity they do, as
-//     nothing else would hold them back. Itself, it hits. Gone from L2, the line is in
-//     the LLC of its last thread, for the others in memory.
+//  2. Another core takes it from there. This costs Transfer, with the links' idle latency
+//     as in the lab, which does not let these lines wait. Beyond a link's capacity they do
+//     wait, as nothing else would limit them. The same thread hits. A line that has left the
+//     L2 is in the LLC of its last thread; for other domains it is in memory.
 //  3. A line goes from one core to the next, not to two at once: transfers wait for
-//     those of the same line before. The queue is that of an M/D/1 in light load; when
-//     all threads wait for a line it holds all of them:
-//     W = x k u (1 + u) / 2 (1 − k u), u how busy a line is, k = 1 − 1/threads.
-//  4. u decides how long threads wait, and with it u: the one u that agrees is found,
-//     the other cycles as they were in the last round.
-//  5. Which thread had a line last follows from the rates of the last round; where that
-//     overshoots, only part of the way is gone (pace).
+//     earlier transfers of the same line. In light load the queue is that of an M/D/1; when
+//     all threads wait for a line, it holds all of them: W = x k u (1 + u) / 2 (1 − k u),
+//     where u is how busy a line is and k = 1 − 1/threads.
+//  4. u decides how long threads wait, and this decides u: the consistent u is found, with
+//     the other cycles as in the last round.
+//  5. Which thread last had a line follows from the rates of the last round. Where that
+//     overshoots, only a part of the step is taken (pace).
 
-// adding is what adds cost a load, an operation.
+// adding is the cost of the adds of a load, per operation.
 type adding struct {
-	adder  int32 // index; -1: it has none
+	adder  int32 // index; -1: the load has no adds
 	cycles float64
-	// waiting is number 3's part of cycles as they are, not of those that follow.
+	// waiting is number 3's part of the present cycles, not of those that follow.
 	waiting float64
-	owners         // as they are taken
-	next    owners // as they follow; damped they are taken the next time
+	owners         // as used in this round
+	next    owners // as computed from this round; used in the next, damped
 	still   float64
 	misses  float64 // share of near that the LLC no longer has
 	reads   float64
 	back    float64
-	counted bool // its lines are in the footprint of its domain
+	counted bool // its lines are in its domain's footprint
 	pace    float64
-	off     float64 // what next would cost more
+	off     float64 // the additional cost of next
 }
 
-// owners is where the lines that a load adds to are.
+// owners says where the lines that a load adds to are.
 type owners struct {
-	own       float64 // share of its adds whose line it had last
+	own       float64 // share of its adds to lines that it had last
 	transfers float64
 	service   float64 // cycles that lines are on their way to it
-	fetch     float64 // share that asks LLC or memory
-	near      float64 // of all its adds, share for lines that its own domain had last and lost
+	fetch     float64 // share that goes to LLC or memory
+	near      float64 // share of all its adds to lines that its own domain had last and lost
 	known     bool
 }
 
@@ -53,13 +53,13 @@ type adder struct {
 	workload int
 	loads    []int32
 	lines    float64
-	rate     float64 // adds a cycle, all threads
+	rate     float64 // adds per cycle, all threads
 	threads  float64
 	busy     float64 // u
 }
 
-// layAdders finds the workloads that add. Those of the last time begin as they ended,
-// others with no waiting.
+// layAdders finds the workloads that add. Those of the last call start from their last
+// state, others without waiting.
 func (s *Solver) layAdders(warm bool) {
 	count := 0
 	for i := range s.loads {
@@ -68,7 +68,7 @@ func (s *Solver) layAdders(warm bool) {
 			l.adding = adding{adder: -1, misses: 1}
 			continue
 		}
-		// Loads of a workload are neighbours mostly.
+		// Loads of a workload are usually adjacent.
 		at := count - 1
 		for at >= 0 && s.adders[at].workload != l.workload {
 			at--
@@ -99,7 +99,7 @@ func (s *Solver) layAdder(at int, l *load, warm bool) {
 	}
 }
 
-// contend is numbers 1 to 4 of all adders, by the rates of the last round.
+// contend is numbers 1 to 4 for all adders, by the rates of the last round.
 func (s *Solver) contend() {
 	for i := range s.adders {
 		a := &s.adders[i]
@@ -120,8 +120,8 @@ func (s *Solver) contend() {
 	}
 }
 
-// inOwners is number 1: the share of lines it added to last that a load still has in
-// L2.
+// inOwners is number 1: the share of the lines that a load last added to that it still has
+// in L2.
 func (l *load) inOwners(a *adder) float64 {
 	if math.IsInf(l.stay, 1) {
 		return 1
@@ -130,7 +130,7 @@ func (l *load) inOwners(a *adder) float64 {
 	return x / (1 + x)
 }
 
-// lastOwner is numbers 1 and 2 of one load.
+// lastOwner is numbers 1 and 2 for one load.
 func (s *Solver) lastOwner(i int, a *adder) {
 	l := &s.loads[i]
 	peers := s.nextPeers[i*s.nodes : (i+1)*s.nodes]
@@ -142,7 +142,7 @@ func (s *Solver) lastOwner(i int, a *adder) {
 	}
 	d := &s.domains[l.domain]
 	alone := min(1, (1+d.siblings)/max(1, l.rate*l.cycles))
-	// A line on its way is on its way to another: it is not one's own.
+	// A line on its way goes to another thread, so it is not one's own.
 	last := l.rate * l.adds * alone / a.rate
 	own := last * (1 - a.busy)
 	others := max(1e-12, 1-last)
@@ -177,7 +177,7 @@ func (s *Solver) take(i int, a *adder) {
 	if !g.known {
 		g.off = 1
 	} else {
-		slower := 1.2 * g.pace // it has no derivatives to go by
+		slower := 1.2 * g.pace // this step has no derivatives
 		s.newton.pace(&g.pace, before, g.off)
 		g.pace = min(g.pace, slower)
 	}
@@ -199,7 +199,7 @@ func (s *Solver) take(i int, a *adder) {
 	s.recount(l)
 }
 
-// recount is what an LLC is to hold, if a load's adds begin or cease to ask it.
+// recount updates the LLC's footprint if a load's adds begin or cease to use it.
 func (s *Solver) recount(l *load) {
 	if l.fetches() == l.adding.counted {
 		return
@@ -209,8 +209,8 @@ func (s *Solver) recount(l *load) {
 	d.stay = max(d.stay, d.least())
 }
 
-// queueUp is numbers 3 and 4. How busy a line is falls as threads wait longer, so that
-// there is one u: by false position, halved where that is slow (Illinois).
+// queueUp is numbers 3 and 4. The longer threads wait, the less busy a line is, so there is
+// one u. It is found by false position, with halving where that is slow (Illinois).
 func (s *Solver) queueUp(a *adder) {
 	low, high := 0.0, 1.0
 	atLow := s.lineBusy(a, 0)
@@ -274,8 +274,8 @@ func (s *Solver) lineBusy(a *adder, u float64) float64 {
 	return sum / a.lines
 }
 
-// costOfAdds is what they come to, an operation, at this share of misses; it returns
-// the latency of what they read.
+// costOfAdds is the cost of adds per operation at this share of misses. It returns the
+// latency of what they read.
 func (s *Solver) costOfAdds(i int) (latency float64) {
 	l := &s.loads[i]
 	g := &l.adding
@@ -297,7 +297,7 @@ func (o *owners) cost(s *Solver, l *load, misses, longer, latency float64) float
 		hits*s.sys.LLCCycles + (o.fetch-hits)*latency)
 }
 
-// spreadAdds adds their lines to the ways they go.
+// spreadAdds adds their lines to the ways they take.
 func (s *Solver) spreadAdds(i int) {
 	l := &s.loads[i]
 	reads, back, taken := l.rate*l.adding.reads, l.rate*l.adding.back, l.rate*l.adds

@@ -13,8 +13,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// services are workloads with a load in each domain, whose demand moves by some per
-// cent from call to call, as from minute to minute.
+// services are workloads with a load in each domain, whose demand changes by some per cent
+// from call to call, as from minute to minute.
 func services(r *detmath.Random, sys *System, n int) []Load {
 	var loads []Load
 	for w := range n {
@@ -80,7 +80,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// wide is a machine of n nodes, each linked with each other.
+// wide is a machine of n nodes, with a link between each pair.
 func wide(n int) System {
 	m, _ := DualSkylake()
 	node := m.Nodes[0]
@@ -120,7 +120,7 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
-// BenchmarkAdders: some microseconds a workload.
+// BenchmarkAdders: some microseconds per workload.
 func BenchmarkAdders(b *testing.B) {
 	_, sys := DualSkylake()
 	for _, n := range []int{25, 50, 100, 200} {

@@ -7,33 +7,33 @@ import "math"
 // How much of a region a cache holds.
 //
 //  1. A line that was brought in stays for a time T, whatever it belongs to: the cache
-//     replaces at random (an LLC), or the oldest first (an L2). So a region holds its
-//     insertions × T: in proportion to its misses.
-//  2. T is what makes them hold as much as there is room for; with room for all, T is
-//     infinite and nothing misses.
-//  3. Each line is asked for q times in a unit of time, x = qT. At random, it misses
-//     1/(1+x) of the time (for both kinds of replacement: Gelenbe, A unified approach
-//     to the evaluation of a class of replacement algorithms, 1973). In laps, each line
-//     comes back after 1/q: under random replacement it is gone with probability
-//     1 - exp(-1/x). Alone with F lines in a cache of C, that is C/F hits at random;
-//     in laps 20 % of twice the cache, 2 % of four times.
-//  4. In laps with the oldest replaced first it is gone if it comes back later than T;
-//     sets do not fill evenly, so the change goes over a range of sizes.
+//     replaces at random (an LLC), or the oldest line first (an L2). So a region holds its
+//     insertions × T, in proportion to its misses.
+//  2. T is such that the regions together hold as much as there is room for. With room for
+//     all, T is infinite and nothing misses.
+//  3. Each line is requested q times per unit of time, x = qT. With random accesses it
+//     misses 1/(1+x) of the time (for both kinds of replacement: Gelenbe, A unified approach
+//     to the evaluation of a class of replacement algorithms, 1973). In laps, each line comes
+//     back after 1/q; under random replacement it is gone with probability 1 - exp(-1/x). A
+//     region of F lines alone in a cache of C has C/F hits with random accesses; in laps it
+//     has 20 % for twice the cache, 2 % for four times.
+//  4. In laps with the oldest replaced first, a line is gone if it comes back later than
+//     T. Sets do not fill evenly, so the change extends over a range of sizes.
 
-// softLaps is that range, relative: a cache of n ways whose sets get lines as evenly
-// as may be stops hitting at 1 + 1/n of its size. 4 are the lab's.
+// softLaps is that range, relative: a cache of n ways whose sets get lines as evenly as
+// possible stops hitting at 1 + 1/n of its size. 4 is the lab's.
 const softLaps = 0.25
 
 // region is a region of a load, flat.
 type region struct {
-	accesses float64 // an operation, beyond L1
+	accesses float64 // per operation, beyond L1
 	own      float64 // lines that a thread uses
-	lines    float64 // that all threads in the domain do
+	lines    float64 // lines that all threads in the domain use
 	exposed  float64 // 1/parallelism
 	writes   float64
 	laps     bool
 	hits     float64 // share, in L2
-	reads    float64 // an operation, beyond L2
+	reads    float64 // per operation, beyond L2
 }
 
 // domain is an LLC and the CPUs below it.
@@ -44,12 +44,12 @@ type domain struct {
 	loads        []int32
 	footprint    float64 // lines of all regions
 	full         bool    // they do not all fit
-	limited      bool    // some load may hold a share only
+	limited      bool    // some load may hold only a share
 	stay         float64 // T, cycles; if full
 	held         float64 // lines at this T
-	asked        float64 // lines a cycle
-	busy, issued float64 // CPUs, and cycles of issue in a cycle: smt.go
-	used, issues float64 // the same, as its loads have it
+	asked        float64 // lines per cycle
+	busy, issued float64 // CPUs, and issue cycles per cycle: smt.go
+	used, issues float64 // the same, as its loads have them
 	siblings     float64
 	byBusy       float64           // derivative of siblings
 	pace         [ofDomain]float64 // newton.go
@@ -58,7 +58,7 @@ type domain struct {
 
 func (d *domain) clear() { d.held, d.asked, d.used, d.issues = 0, 0, 0, 0 }
 
-// layDomain begins with T as it was, or as if all missed.
+// layDomain starts with the T of the last call, or as if everything missed.
 func (s *Solver) layDomain(i int, warm bool) {
 	d := &s.domains[i]
 	d.pace, d.residual = [ofDomain]float64{1, 1, 1}, [ofDomain]float64{}
@@ -77,9 +77,9 @@ func (s *Solver) layDomain(i int, warm bool) {
 	}
 }
 
-// fill is what its loads want of an LLC. One that does nothing at all (no CPUs, as while
-// the kernel moves its memory) wants nothing: counted, it would fill a cache without
-// asking for its lines, and T would have no end.
+// fill computes what its loads want of an LLC. A load that does nothing at all (no CPUs, as
+// while the kernel moves its memory) wants nothing. If it were counted, it would fill a
+// cache without requesting its lines, and T would be unlimited.
 func (s *Solver) fill(i int) {
 	d := &s.domains[i]
 	d.footprint, d.asked, d.limited = 0, 0, false
@@ -106,12 +106,12 @@ func (s *Solver) fill(i int) {
 	d.full = d.footprint > d.lines
 }
 
-// fetches says that lines it adds to leave its cores' caches.
+// fetches reports that lines it adds to leave its cores' caches.
 func (l *load) fetches() bool {
-	return l.adds > 0 && l.rate > 0 && (l.adding.fetch > 1e-9 || !math.IsInf(l.stay, 1)) // else rounding
+	return l.adds > 0 && l.rate > 0 && (l.adding.fetch > 1e-9 || !math.IsInf(l.stay, 1)) // below this it is rounding
 }
 
-// least is the smallest T there can be: everything misses.
+// least is the smallest possible T: everything misses.
 func (d *domain) least() float64 {
 	if d.asked <= 0 {
 		return 1
@@ -119,8 +119,9 @@ func (d *domain) least() float64 {
 	return d.lines / d.asked
 }
 
-// inLLC is number 3: misses a read, the share of its lines that a region holds, and
-// both derivatives by ln x (the first's negative). Where it is not full, all is there.
+// inLLC is number 3: misses per read, the share of its lines that a region holds, and both
+// derivatives with respect to ln x (the first one negated). Where the LLC is not full, it
+// holds everything.
 func inLLC(full, laps bool, x float64) (misses, holds, lessMisses, moreHolds float64) {
 	switch {
 	case !full:
@@ -129,7 +130,7 @@ func inLLC(full, laps bool, x float64) (misses, holds, lessMisses, moreHolds flo
 		misses = 1 / (1 + x)
 		holds = 1 - misses
 		return misses, holds, misses * holds, misses * holds
-	case x < 1.0/40: // exp(-40) is nothing
+	case x < 1.0/40: // exp(-40) is negligible
 		return 1, x, 0, x
 	}
 	hits := expMinus(1 / x)
@@ -137,9 +138,9 @@ func inLLC(full, laps bool, x float64) (misses, holds, lessMisses, moreHolds flo
 	return 1 - hits, holds, hits / x, max(0, holds-hits)
 }
 
-// writtenBack is the share of reads that lead to a line going back to memory, and its
-// derivative by the misses. A line comes into a core's caches some times before the LLC
-// drops it: each modifies it with this probability.
+// writtenBack is the share of reads that lead to a line being written back to memory, and
+// its derivative with respect to the misses. A line comes into a core's caches several
+// times before the LLC drops it, and is modified each time with this probability.
 func writtenBack(writes, misses float64) (back, byMisses float64) {
 	if writes <= 0 {
 		return 0, 0
@@ -148,7 +149,7 @@ func writtenBack(writes, misses float64) (back, byMisses float64) {
 	return misses * writes / all, writes * writes / (all * all)
 }
 
-// split is what of its regions a load's L2 holds: lines is its room.
+// split computes what of its regions a load's L2 holds. room is its size in lines.
 func (s *Solver) split(l *load, room float64) {
 	regions := s.regions[l.first:l.last]
 	l.room = room
@@ -175,9 +176,9 @@ func hitsInL2(r *region, stay float64) float64 {
 	}
 }
 
-// stayInL2 is T in operations, +Inf where all fits. Lines held are concave in T, so
-// that Newton's method from below never overshoots; from where it was before it is
-// below at once.
+// stayInL2 is T in operations, +Inf where everything fits. Lines held are concave in T, so
+// Newton's method from below never overshoots; from the last value it is below after one
+// step.
 func stayInL2(regions []region, adds, addLines, room, before float64) float64 {
 	size, asked := 0.0, adds
 	for i := range regions {
@@ -216,7 +217,7 @@ func stayInL2(regions []region, adds, addLines, room, before float64) float64 {
 	return stay
 }
 
-// heldInL2 is the lines held, and their derivative by T.
+// heldInL2 is the lines held, and the derivative with respect to T.
 func heldInL2(regions []region, adds, addLines, stay float64) (held, slope float64) {
 	random := func(accesses, lines float64) {
 		if accesses > 0 {

@@ -8,44 +8,44 @@ import "math"
 type load struct {
 	workload, domain, node int
 	cpus, threads, slow    float64
-	most                   float64 // operations a cycle that are asked for
-	base, issue            float64 // cycles without memory; of these, issue slots taken
+	most                   float64 // requested operations per cycle
+	base, issue            float64 // cycles without memory; issue slots among them
 	near                   float64 // cycles of L2 hits
-	stay                   float64 // operations that a line stays in L2
+	stay                   float64 // operations for which a line stays in L2
 	first, last            int32   // of its regions
-	stretch                float64 // of issue, by siblings; below: its derivatives by their domain's
+	stretch                float64 // of issue, by siblings; below: its derivatives with respect to the domain's
 	byBusy, byIssued       float64
-	room                   float64 // lines, of its L2
+	room                   float64 // size of its L2, in lines
 	adds, addLines         float64
 	adding                 adding
-	cycles                 float64 // an operation
-	rate                   float64 // operations a cycle
-	reads, back            float64 // lines an operation, of regions
+	cycles                 float64 // per operation
+	rate                   float64 // operations per cycle
+	reads, back            float64 // lines per operation, of regions
 	held                   float64 // lines in the LLC
-	latency, addLatency    float64 // of what it reads, of what its adds do
+	latency, addLatency    float64 // of its reads, and of its adds
 	misses                 float64 // of L2
 	isolated
 }
 
-// rateAt is operations a cycle at so many cycles each.
+// rateAt is the operations per cycle when each takes this many cycles.
 func (l *load) rateAt(cycles float64) float64 { return min(l.cpus/cycles, l.most) }
 
-// free says that its CPUs are all it lacks, not something to do.
+// free reports that only its CPUs limit it, not the demand.
 func (l *load) free() bool { return l.cpus < l.most*l.cycles }
 
-// mostFeedback is far more than caches can do (caches.go): less than half.
+// mostFeedback is far above what caches can do (caches.go): that is below a half.
 const mostFeedback = 0.95
 
-// sums is what the regions of a load add up to, an operation. "less" is how much less
-// it gets where the rate or T is larger by 1 %, per cent.
+// sums is what the regions of a load add up to, per operation. "less" is the decrease in
+// per cent where the rate or T is 1 % larger.
 type sums struct {
 	reads, lessReads     float64 // lines from DRAM
-	exposed, lessExposed float64 // the same, each by its share of latency that shows
+	exposed, lessExposed float64 // the same, weighted by the exposed share of the latency
 	back, lessBack       float64 // lines written back
 	hits                 float64 // in the LLC
 	held, moreHeld       float64 // lines there
 	all                  float64 // reads beyond L2
-	lessAdded            float64 // lines from DRAM for adds; as many less are written back
+	lessAdded            float64 // lines from DRAM for adds; the same number fewer is written back
 }
 
 func (s *Solver) sum(l *load, d *domain) (t sums) {
@@ -73,7 +73,7 @@ func (s *Solver) sum(l *load, d *domain) (t sums) {
 		t.moreHeld += r.lines * more
 	}
 	t.hits = t.all - t.reads
-	if l.adds > 0 && l.adding.fetch > 1e-9 { // else rounding
+	if l.adds > 0 && l.adding.fetch > 1e-9 { // below this it is rounding
 		misses, holds, less, more := inLLC(full, false, stay*l.adds*l.adding.fetch/l.addLines)
 		l.adding.misses = misses
 		t.lessAdded = l.adds * l.adding.near * less
@@ -86,14 +86,14 @@ func (s *Solver) sum(l *load, d *domain) (t sums) {
 	return t
 }
 
-// evaluateLoad is a load at the present waits and T:
+// evaluateLoad evaluates a load at the present waits and T:
 //
-//  1. cycles, at the rate it had; corrected for its own rate's effect on what the LLC
-//     holds, so that they belong to the rate that follows from them.
+//  1. Cycles, at its old rate, corrected for the effect of its own rate on what the LLC
+//     holds, so that they are consistent with the rate that follows from them.
 //  2. Its traffic and its lines in the LLC at that rate.
-//  3. How both change with the waits and with T, for Newton's method.
+//  3. The derivatives of both with respect to the waits and T, for Newton's method.
 //
-// It returns how far the cycles were off, relative.
+// It returns the relative error of the cycles.
 func (s *Solver) evaluateLoad(i int) float64 {
 	l := &s.loads[i]
 	d := &s.domains[l.domain]
@@ -135,7 +135,7 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	return max(math.Abs(change), math.Abs(l.adding.off))
 }
 
-// feedback is how ln cycles change with ln rate, negative.
+// feedback is the derivative of ln cycles with respect to ln rate, negative.
 func (t *sums) feedback(s *Solver, l *load, latency float64) float64 {
 	if l.throttled {
 		return -(l.cpus * (t.lessReads + t.lessBack + 2*t.lessAdded) / l.limit) / l.cycles
@@ -144,7 +144,7 @@ func (t *sums) feedback(s *Solver, l *load, latency float64) float64 {
 	return l.slow * (less - (t.lessReads+t.lessAdded)*s.sys.LLCCycles) / l.cycles
 }
 
-// follow is the sums after a small relative change of the rate.
+// follow updates the sums after a small relative change of the rate.
 func (t *sums) follow(l *load, by float64) {
 	t.reads = max(0, t.reads-by*t.lessReads)
 	t.exposed = max(0, t.exposed-by*t.lessExposed)
@@ -154,7 +154,7 @@ func (t *sums) follow(l *load, by float64) {
 	l.adding.back = max(0, l.adding.back-by*t.lessAdded)
 }
 
-// spread adds a load's lines to the ways they go.
+// spread adds a load's lines to the ways they take.
 func (s *Solver) spread(l *load, home []float64, pairs []pair, t *sums) {
 	reads, back := l.rate*t.reads, l.rate*t.back
 	for m, share := range home {

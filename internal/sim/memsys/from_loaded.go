@@ -12,14 +12,15 @@ import (
 	"homenode/internal/profile"
 )
 
-// controllers gives each node's its capacity, and its curve of latency by load:
+// controllers gives each node's controllers their capacity, and their curve of latency by
+// load:
 //
-//  1. Of the node's own curve ("node 0, local"), else of the whole machine's, where
-//     each node with CPUs has its part.
-//  2. Capacity is the peak that was measured, or the most that the curve shows.
-//  3. A point is the bandwidth as a share of that, and the latency as a multiple of
-//     the idle one. Bandwidth that grows does not make latency shorter: points that say
-//     so are noise, and become their mean (pool adjacent violators).
+//  1. From the node's own curve ("node 0, local"), else from the whole machine's, where
+//     each node with CPUs has its share.
+//  2. Capacity is the measured peak, or the highest bandwidth of the curve.
+//  3. A point is the bandwidth as a share of the capacity, and the latency as a multiple
+//     of the idle one. More bandwidth does not make latency shorter: points that say so are
+//     noise, and are replaced by their mean (pool adjacent violators).
 func (f *figures) controllers(y *System) {
 	for i := range y.Nodes {
 		n := f.m.Nodes[i]
@@ -32,7 +33,7 @@ func (f *figures) controllers(y *System) {
 	}
 }
 
-// curveOf is number 1, and how many nodes' bandwidth it is of.
+// curveOf is number 1, and the number of nodes whose bandwidth the curve shows.
 func (f *figures) curveOf(n machine.Node) (profile.Curve, float64) {
 	for _, c := range f.p.Loaded {
 		if c.From == n.ID && c.To == n.ID && !whole(c) {
@@ -49,7 +50,7 @@ func (f *figures) curveOf(n machine.Node) (profile.Curve, float64) {
 
 func whole(c profile.Curve) bool { return strings.HasPrefix(c.Name, "whole machine") }
 
-// peak is bytes/s that a node's memory delivers.
+// peak is the bytes/s that a node's memory delivers.
 func (f *figures) peak(n machine.Node) float64 {
 	for _, p := range f.p.Peak {
 		if b, ok := p.Median.Get(); ok && p.Node == n.ID && b > 0 {
@@ -95,7 +96,7 @@ func points(c profile.Curve, capacity, idle float64) []Point {
 	return pooled(all)
 }
 
-// pooled are points whose Y does not fall: neighbours that do fall get their mean.
+// pooled makes Y non-decreasing: neighbours that fall are replaced by their mean.
 func pooled(all []Point) []Point {
 	type pool struct{ sum, n float64 }
 	var pools []pool

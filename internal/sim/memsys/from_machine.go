@@ -14,29 +14,29 @@ import (
 	"homenode/internal/unit"
 )
 
-// What is assumed of a machine that was not measured. The server of MAO and of
-// facts/latency.md: a two-socket Skylake-SP.
+// The assumptions about a machine that was not measured: those of MAO's server and of
+// facts/latency.md, a two-socket Skylake-SP.
 const (
 	usualHz         = 2.7e9
 	usualLatency    = 80e-9 // seconds, DDR4-2400 on the own node; MAO. Remote: by SLIT distance, machine.LatencyRatio
-	usualBandwidth  = 105e9 // bytes/s a node with CPUs; less makes controllers saturate earlier
+	usualBandwidth  = 105e9 // bytes/s of a node with CPUs; less makes controllers saturate earlier
 	usualLink       = 34e9  // bytes/s from node to node, and of memory without CPUs
-	usualTransfer   = 48e-9 // seconds, of a line another core of the node modified (Intel's MLC)
-	remoteTransfer  = 0.8   // of the DRAM latency, between nodes: as machine.Model.Transfer
+	usualTransfer   = 48e-9 // seconds for a line that another core of the node modified (Intel's MLC)
+	remoteTransfer  = 0.8   // share of the DRAM latency, between nodes: as machine.Model.Transfer
 	usualLLCPerCore = 1.375 * (1 << 20)
 	usualL2         = 1 << 20
 	usualL2Cycles   = 14
 	usualLLCCycles  = 54 // 20 ns
 	usualAtomic     = 18 // as in the lab
-	// samePackage is the largest distance at which nodes are taken for parts of a
-	// package, between which no limit is known.
+	// samePackage is the largest distance at which nodes count as parts of one package,
+	// without a known limit between them.
 	samePackage = 12
 )
 
-// FromMachine is the system of any machine. Figures are those of its profile; what
-// that does not have, or without one, is an estimate from the machine's topology
-// and distances, and From says so. An error says what is missing (no memory, no
-// CPU), or how the profile is of another machine.
+// FromMachine is the system of any machine. Figures are those of its profile. Without a
+// profile, or where it lacks one, a figure is an estimate from the machine's topology and
+// distances, and From says so. An error says what is missing (no memory, no CPU), or how
+// the profile is of another machine.
 func FromMachine(m machine.Machine, p *profile.Profile) (System, error) {
 	if m.NodesWithMemory().IsEmpty() {
 		return System{}, fmt.Errorf("simulate memory of %s: no node has memory", m.Origin)
@@ -60,7 +60,7 @@ func FromMachine(m machine.Machine, p *profile.Profile) (System, error) {
 	return y, nil
 }
 
-// figures looks things up, and notes what it had to guess.
+// figures looks things up, and records what it had to guess.
 type figures struct {
 	m       machine.Machine
 	p       *profile.Profile
@@ -93,7 +93,7 @@ func (f *figures) system() System {
 	return y
 }
 
-// frequency is cycles a second: a profile's figure that has both.
+// frequency is cycles per second, from a figure of the profile that has both.
 func (f *figures) frequency() float64 {
 	var known []float64
 	for _, l := range f.p.Latency {
@@ -111,7 +111,7 @@ func (f *figures) frequency() float64 {
 	return known[len(known)/2]
 }
 
-// threads is the CPUs of a core, of most cores.
+// threads is the number of CPUs of a core, for most cores.
 func (f *figures) threads() int {
 	count := map[int]int{}
 	best := 1
@@ -125,7 +125,7 @@ func (f *figures) threads() int {
 	return max(1, best)
 }
 
-// l2 is a core's part of the L2s; 0 where they are the last level.
+// l2 is a core's part of the L2s; 0 where L2 is the last level.
 func (f *figures) l2(threads int) float64 {
 	if len(f.m.LLCs) > 0 && f.m.LLCs[0].Level < 3 {
 		return 0
@@ -150,7 +150,7 @@ func (f *figures) l2(threads int) float64 {
 	return usualL2
 }
 
-// hit is the cycles of a hit in a level of cache.
+// hit is the cycles of a hit in a cache level.
 func (f *figures) hit(level int, usual float64) float64 {
 	for _, c := range f.p.Caches {
 		if ns, ok := c.Latency.Median.Get(); ok && c.Level == level && ns > 0 {
@@ -161,8 +161,8 @@ func (f *figures) hit(level int, usual float64) float64 {
 	return usual
 }
 
-// latency is seconds: measured, the firmware's, or by distance from the own node's,
-// which promises more than there is (machine.SLITExcess).
+// latency is in seconds: measured, the firmware's, or the local one scaled by distance;
+// plain SLIT numbers promise too much (machine.SLITExcess).
 func (f *figures) latency(from, to int) float64 {
 	if l, ok := f.p.LatencyBetween(from, to); ok {
 		return l.Median.Or(0) / 1e9
@@ -183,8 +183,9 @@ func (f *figures) latency(from, to int) float64 {
 	return local * machine.LatencyRatio(f.m.Distance(from, to).Or(unknown), machine.SLITExcess)
 }
 
-// allFirmware says that HMAT has a node's latency to all memory. Mostly it has that to
-// its own alone; beside distances that would make a far node look near.
+// allFirmware reports that HMAT has a node's latency to all memory. Usually it has only
+// that to its own. Combined with estimates by distance, that would make a far node look
+// near.
 func (f *figures) allFirmware(from int) bool {
 	for to := range f.m.NodesWithMemory().All() {
 		if _, ok := f.firmware(from, to); !ok {
@@ -194,7 +195,7 @@ func (f *figures) allFirmware(from int) bool {
 	return true
 }
 
-// firmware is HMAT's word, ns.
+// firmware is HMAT's figure, ns.
 func (f *figures) firmware(from, to int) (float64, bool) {
 	n, _ := f.m.Node(to)
 	for _, a := range n.Access {
@@ -205,8 +206,8 @@ func (f *figures) firmware(from, to int) (float64, bool) {
 	return 0, false
 }
 
-// transfer is cycles of a line that another core modified: as measured at this
-// distance, else usual.
+// transfer is the cycles for a line that another core modified: measured at this distance,
+// else usual.
 func (f *figures) transfer(from, to int, latency float64) float64 {
 	sum, n := 0.0, 0
 	for _, c := range f.p.CoreToCore {
@@ -229,7 +230,7 @@ func (f *figures) transfer(from, to int, latency float64) float64 {
 	return latency * remoteTransfer
 }
 
-// domains are the LLCs of a node. One that spans nodes is split by CPUs.
+// domains are the LLCs of a node. An LLC that spans nodes is split by CPUs.
 func (f *figures) domains(i int) []Domain {
 	n := f.m.Nodes[i]
 	if n.CPUs.IsEmpty() {
@@ -252,7 +253,7 @@ func (f *figures) domains(i int) []Domain {
 	return all
 }
 
-// llc is the bytes of a cache for so many of its CPUs.
+// llc is the bytes of a cache for cpus of its CPUs.
 func (f *figures) llc(c machine.Cache, cpus float64) float64 {
 	all := float64(max(1, c.CPUs.Len()))
 	if size, ok := c.Size.Get(); ok && size > 0 {
@@ -265,8 +266,8 @@ func (f *figures) llc(c machine.Cache, cpus float64) float64 {
 	return usualLLCPerCore * math.Ceil(cpus/float64(f.threads()))
 }
 
-// links are one from each node to each other: of the network between them nothing
-// more is known. How lines wait there is a guess, with a profile too (Queue).
+// links are one from each node to each other, as nothing more is known of the network
+// between them. How lines wait there is a guess, even with a profile (Queue).
 func (f *figures) links(y *System) {
 	n := len(f.m.Nodes)
 	y.Path = make([][][]int, n)
@@ -287,9 +288,9 @@ func (f *figures) links(y *System) {
 	}
 }
 
-// between is bytes/s that a node's CPUs read from another node's memory, 0: no limit
-// is known. The way back of a pair that could not be measured, as the other node has
-// no CPUs, is like the way there.
+// between is the bytes/s that a node's CPUs read from another node's memory; 0: no limit is
+// known. If the way back of a pair could not be measured because the other node has no
+// CPUs, it is taken to be like the way there.
 func (f *figures) between(c, m machine.Node) float64 {
 	if b, ok := f.p.BandwidthBetween(c.ID, m.ID); ok && b.Median.Or(0) > 0 {
 		return b.Median.Or(0)

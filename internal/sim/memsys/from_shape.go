@@ -7,10 +7,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// FromShape is the system of a shape of the lab: its own figures and queues. Accesses
-// of regions are those that miss L1, as everywhere here. A chase of the lab goes over
-// its region in laps (lab/workload/chase.c builds one cycle of all its lines): a
-// Stream with a Parallelism of 1.
+// FromShape is the system of a shape of the lab, with its own figures and queues. Accesses
+// of regions are those that miss L1, as everywhere here. A chase of the lab goes over its
+// region in laps (lab/workload/chase.c builds one cycle of all its lines): a Stream with a
+// Parallelism of 1.
 func FromShape(s machine.Shape) System {
 	m := s.Model
 	y := System{

@@ -49,7 +49,7 @@ func TestRecordedMachines(t *testing.T) {
 	}
 }
 
-// checkSystem: every CPU in one domain, every figure a number, every way there.
+// checkSystem: every CPU is in one domain, every figure is a number, and every way exists.
 func checkSystem(t *testing.T, m machine.Machine, sys *System) {
 	t.Helper()
 	cpus := make([]float64, len(sys.Nodes))
@@ -118,8 +118,8 @@ func TestFromProfile(t *testing.T) {
 	}
 }
 
-// At the usual distance of 21 a remote read takes what measured Skylakes have, 138 to
-// 144 ns for 80 to 90 local ones, not 2.1 times the local.
+// At the usual distance of 21 a remote read takes what measured Skylakes show, 138 to 144
+// ns for 80 to 90 ns locally, and not 2.1 times the local one.
 func TestLatencyByDistance(t *testing.T) {
 	m, _ := DualSkylake()
 	sys, err := FromMachine(m, nil)
@@ -132,8 +132,8 @@ func TestLatencyByDistance(t *testing.T) {
 	}
 }
 
-// A link's curve is of what the link adds, not of the whole latency, whose controller's
-// part waits there.
+// A link's curve is a multiple of what the link adds, not of the whole latency: the
+// controller's part waits at the controller.
 func TestLinksWaitForTheirOwnPart(t *testing.T) {
 	_, sys := DualSkylake()
 	var s Solver

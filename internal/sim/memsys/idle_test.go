@@ -9,8 +9,8 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// Loads come and go, and some have no CPUs at all for a while, or nothing asked of them:
-// there is always a state of affairs, it is reached, and who does nothing takes nothing.
+// Loads come and go, and some have no CPUs at all for a while, or no demand. There is
+// always a steady state, it is reached, and a load that does nothing takes nothing.
 func TestLoadsWithoutCPUs(t *testing.T) {
 	_, skylake := DualSkylake()
 	for _, sys := range []System{skylake, shape(t, "smt"), shape(t, "four")} {
@@ -29,7 +29,7 @@ func TestLoadsWithoutCPUs(t *testing.T) {
 	}
 }
 
-// silence gives loads other CPUs, some of them none or nothing to do.
+// silence gives loads other CPUs, and some of them none, or no demand.
 func silence(r *detmath.Random, loads []Load) {
 	for i := range loads {
 		l := &loads[i]
@@ -71,7 +71,7 @@ func checkIdle(t *testing.T, seed uint64, step int, sys *System, loads []Load, g
 	}
 }
 
-// A state that is no number is not where the next Solve begins.
+// A state with NaN is not where the next Solve starts.
 func TestBeginsAnewAfterNaN(t *testing.T) {
 	_, sys := DualSkylake()
 	r := detmath.NewRandom(1, "anew")

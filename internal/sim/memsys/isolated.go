@@ -4,28 +4,27 @@ package memsys
 
 import "math"
 
-// What keeps a load to a part of its LLC and of the memory bandwidth (CAT and MBA, as
-// resctrl sets them). Less than the hardware does, and simpler:
+// What limits a load to a part of its LLC and of the memory bandwidth (CAT and MBA, as
+// resctrl sets them). It does less than the hardware, and is simpler:
 //
-//  1. A capped load holds as much of its domain's LLC as it would without, but no more
-//     than its share. Others may have all: its ways are not taken from them, as in
-//     resctrl, where the default group keeps every way. That in those ways it competes
-//     with them is left out, as is that fewer ways mean more conflicts.
-//  2. So its lines stay for T or for as long as fills its share, whichever is less. What
-//     it holds depends on T × rate alone, so that the latter is one number X, whatever
-//     its rate is.
+//  1. A capped load holds as much of its domain's LLC as it would without a cap, but no
+//     more than its share. Others may hold all of it: its ways are not taken from them, as in
+//     resctrl, where the default group keeps every way. Two effects are left out: competition
+//     with others in those ways, and that fewer ways mean more conflicts.
+//  2. So its lines stay for T, or until they fill its share, whichever is shorter. What it
+//     holds depends on T × rate alone, so the latter limit is one number X at any rate.
 //  3. A throttled load's lines, read and written back, are at most its share of what its
 //     node's controllers serve, by the domain's part of the node's CPUs. MBA delays each
-//     core's requests; so do we: each of its CPUs gets its part of that, and waits for
-//     the rest. An operation takes as many cycles as that makes it take, at least.
+//     core's requests, and so does the model: each of its CPUs gets its part of that, and
+//     waits for the rest. An operation takes at least the cycles that follow from this.
 
-// isolated is that part of a load.
+// isolated is this part of a load.
 type isolated struct {
 	cache     float64 // lines that it may hold; 0: no limit
 	over      bool    // it has more than that
 	mostStay  float64 // X of number 2
-	capped    bool    // that is less than T × rate
-	limit     float64 // lines a cycle; 0: no limit
+	capped    bool    // X is less than T × rate
+	limit     float64 // lines per cycle; 0: no limit
 	throttled bool
 }
 
@@ -40,7 +39,7 @@ func (s *Solver) layIsolated(l *load, from *Load) {
 	}
 }
 
-// fillCapped is what a capped load wants of an LLC (fill), and X.
+// fillCapped computes what a capped load wants of an LLC (fill), and X.
 func (s *Solver) fillCapped(d *domain, l *load) {
 	lines, asked := s.wantsOf(l)
 	d.limited = true
@@ -51,8 +50,8 @@ func (s *Solver) fillCapped(d *domain, l *load) {
 	}
 }
 
-// wantsOf is the lines of its regions and adds that leave its cores' caches, and how
-// many of them an operation asks for.
+// wantsOf is the lines of its regions and adds that leave its cores' caches, and how many
+// of them an operation requests.
 func (s *Solver) wantsOf(l *load) (lines, asked float64) {
 	for _, r := range s.regions[l.first:l.last] {
 		if r.reads > 0 {
@@ -67,7 +66,7 @@ func (s *Solver) wantsOf(l *load) (lines, asked float64) {
 	return lines, asked
 }
 
-// longest is number 2's X: by halves, as what it holds only grows with it.
+// longest is number 2's X, by bisection, as what the load holds only grows with it.
 func (s *Solver) longest(l *load, asked float64) float64 {
 	low := l.cache / max(asked, 1e-300) // as if all missed
 	high := 2 * low
@@ -91,7 +90,7 @@ func (s *Solver) longest(l *load, asked float64) float64 {
 	return low
 }
 
-// holds is the lines of an LLC that a load holds if each stays for so many operations.
+// holds is the lines of an LLC that a load holds if each stays for this many operations.
 func (s *Solver) holds(l *load, stay float64) (lines float64) {
 	for _, r := range s.regions[l.first:l.last] {
 		if r.reads > 0 {
@@ -106,8 +105,8 @@ func (s *Solver) holds(l *load, stay float64) (lines float64) {
 	return lines
 }
 
-// within is number 2: for how many operations its lines stay, whether that is less than
-// for ever, and whether it is its share that says so.
+// within is number 2: for how many operations its lines stay, whether that is limited, and
+// whether its share is the limit.
 func (s *Solver) within(l *load, stay float64, full bool) (float64, bool, bool) {
 	if l.adding.counted { // what it fetches changes from round to round
 		_, asked := s.wantsOf(l)
@@ -119,8 +118,8 @@ func (s *Solver) within(l *load, stay float64, full bool) (float64, bool, bool) 
 	return l.mostStay, true, true
 }
 
-// crowded says that T is so long that all hold their shares, and these are more than there
-// is room for: T must become shorter, though a little shorter changes nothing yet.
+// crowded reports that T is so long that all loads hold their shares, and the shares exceed
+// the room: T must become shorter, though a little shorter changes nothing yet.
 func (d *domain) crowded(byStay float64) bool {
 	return d.limited && d.full && d.lines > 0 && byStay <= 0 && d.held > d.lines
 }

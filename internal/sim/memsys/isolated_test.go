@@ -9,8 +9,8 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// Whatever is limited: it settles, no load holds or moves more than its share, and nothing
-// else is held than there is room for.
+// With any limits it settles, no load holds or moves more than its share, and the LLC holds
+// no more than its size.
 func TestIsolated(t *testing.T) {
 	capped, throttled, bad := 0, 0, 0
 	worlds(t, 1000, "isolated", func(i int, r *detmath.Random, sys System, loads []Load, free *Result) {
@@ -68,7 +68,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// A share of everything is none: the same to rounding.
+// A share of everything is no limit: the result is the same up to rounding.
 func TestWholeShare(t *testing.T) {
 	worlds(t, 200, "whole", func(i int, _ *detmath.Random, sys System, loads []Load, free *Result) {
 		cycles := make([]float64, len(loads))
@@ -85,8 +85,8 @@ func TestWholeShare(t *testing.T) {
 	})
 }
 
-// Who reads at random what fits a cache next to one who reads through memory wins by
-// that one's share, and the less that has, the more.
+// A load that reads at random from data that fit a cache gains when the share of a
+// neighbour that reads through memory is limited, and the more, the smaller the share is.
 func TestPolluter(t *testing.T) {
 	_, sys := DualSkylake()
 	llc := sys.Domains[0].LLC

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// worlds are random systems with random loads, a solver that was never used each.
+// worlds are random systems with random loads, each with a new solver.
 func worlds(t *testing.T, n int, name string, each func(i int, r *detmath.Random, sys System, loads []Load, got *Result)) {
 	t.Helper()
 	r := detmath.NewRandom(9, name)
@@ -25,8 +25,8 @@ func worlds(t *testing.T, n int, name string, each func(i int, r *detmath.Random
 	}
 }
 
-// What controllers serve is what loads read and write back; none serves more than it
-// can; an LLC holds what it can; CPUs do what they have time for.
+// Controllers serve what loads read and write back; none serves more than it can; an LLC
+// holds at most its size; CPUs do what they have time for.
 func TestConserved(t *testing.T) {
 	worlds(t, 1000, "conserved", func(i int, _ *detmath.Random, sys System, loads []Load, got *Result) {
 		lines, held := make([]float64, len(sys.Nodes)), make([]float64, len(sys.Domains))
@@ -60,7 +60,7 @@ func TestConserved(t *testing.T) {
 	})
 }
 
-// Slower memory never makes an operation of anyone who is alone shorter.
+// Slower memory never makes an operation of a lone load shorter.
 func TestSlowerMemory(t *testing.T) {
 	worlds(t, 500, "slower", func(i int, r *detmath.Random, sys System, loads []Load, _ *Result) {
 		loads = loads[:1]
@@ -78,7 +78,7 @@ func TestSlowerMemory(t *testing.T) {
 	})
 }
 
-// A clock twice as fast, and nothing else in other cycles, is twice the operations.
+// A clock twice as fast, with all cycles unchanged, gives twice the operations.
 func TestScaled(t *testing.T) {
 	worlds(t, 300, "scaled", func(i int, _ *detmath.Random, sys System, loads []Load, got *Result) {
 		sys.Hz *= 2
@@ -94,7 +94,7 @@ func TestScaled(t *testing.T) {
 	})
 }
 
-// More CPUs never do less, where all that they have in common is servers.
+// More CPUs never do less, where they share only servers.
 func TestMoreCPUs(t *testing.T) {
 	sys := shape(t, "four")
 	r := detmath.NewRandom(3, "more")
@@ -102,7 +102,7 @@ func TestMoreCPUs(t *testing.T) {
 		w := randomWork(&r)
 		w.Adds = 0
 		for k := range w.Regions {
-			w.Regions[k].Shared = true // else more threads have less of the LLC each
+			w.Regions[k].Shared = true // else more threads would each have less of the LLC
 		}
 		home, before := randomHome(&r, &sys), 0.0
 		for cpus := 1.0; cpus <= 16; cpus++ {
@@ -116,7 +116,7 @@ func TestMoreCPUs(t *testing.T) {
 	}
 }
 
-// Other numbers for the nodes are other numbers in the result, and nothing else.
+// Renumbering the nodes renumbers the result, and changes nothing else.
 func TestRenumbered(t *testing.T) {
 	worlds(t, 500, "renumbered", func(i int, r *detmath.Random, sys System, loads []Load, got *Result) {
 		to := make([]int, len(sys.Nodes)) // old node → new
@@ -157,7 +157,7 @@ func permuted[T any](of []T, to []int) []T {
 	return out
 }
 
-// renumbered is the system with node i as node to[i], and where its domains went.
+// renumbered is the system with node i as node to[i], and the new indexes of its domains.
 func renumbered(sys System, to []int) (System, []int) {
 	other := sys
 	other.Nodes = permuted(sys.Nodes, to)
@@ -185,7 +185,7 @@ func renumbered(sys System, to []int) (System, []int) {
 	return other, domains
 }
 
-// The same calls give the same bits; and it does not matter where it began.
+// The same calls give the same bits, and the starting point does not matter.
 func TestSameBits(t *testing.T) {
 	_, sys := DualSkylake()
 	var s1, s2 Solver
@@ -205,7 +205,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// Nothing to do, no CPUs to do it, nowhere to do it.
+// No operations, no CPUs, no memory.
 func TestNothing(t *testing.T) {
 	sys := shape(t, "far")
 	var s Solver

@@ -9,9 +9,9 @@ import (
 	"homenode/internal/profile"
 )
 
-// loadedLatency is MLC's test: one CPU chases, one CPU of each other core reads its own
-// node's memory, some lines at a time, at most so many bytes a second together. It
-// returns bytes/s and ns.
+// loadedLatency is MLC's test: one CPU chases, and one CPU of each other core reads its own
+// node's memory, outstanding lines at a time, at most bytes per second together. It returns
+// bytes/s and ns.
 func loadedLatency(sys *System, cores, outstanding, bytes float64) (rate, ns float64) {
 	far := func(parallelism float64) *Work {
 		return &Work{Cycles: 1, Regions: []Region{{Bytes: 1 << 30, Accesses: 1, Parallelism: parallelism, Stream: true}}}
@@ -48,8 +48,8 @@ func TestLoadedLatency(t *testing.T) {
 	}
 }
 
-// The default law knows the idle latency and the peak alone. Its two figures are
-// fitted on every other point, and judged on those between.
+// The default law knows only the idle latency and the peak. Its two figures are fitted on
+// every other point, and judged on the points between.
 func TestDefaultLaw(t *testing.T) {
 	_, sys := DualSkylake()
 	idle, peak := (skylakeLatency[0][0]+skylakeLatency[1][1])/2, skylakeBandwidth[0][0]+skylakeBandwidth[1][1]
@@ -95,8 +95,8 @@ func leastSquares(points []Point) (a, b float64) {
 	return (ay*bb - by*ab) / det, (by*aa - ay*ab) / det
 }
 
-// Curves that other machines could have are reproduced, whatever their idle latency
-// and peak, and so is a noisy one, but for its noise.
+// Curves that other machines could have are reproduced, with any idle latency and peak. A
+// noisy curve is reproduced except for its noise.
 func TestOwnCurve(t *testing.T) {
 	m, _ := DualSkylake()
 	for _, c := range []struct{ idle, peak, end, power float64 }{{60, 40e9, 2, 2}, {120, 300e9, 4, 6}, {95, 150e9, 1.3, 1}} {
@@ -127,7 +127,7 @@ func TestOwnCurve(t *testing.T) {
 	}
 }
 
-// The wait never falls with what is asked, and is finite, for any law.
+// For any law the wait never falls as demand grows, and is finite.
 func TestLawsAreMonotone(t *testing.T) {
 	curve := []Point{{0.2, 1.01}, {0.2, 1.05}, {0.6, 1.4}, {0.8, 1.4}}
 	for _, from := range []Server{{Cycles: 19}, {Cycles: 0.4, Curve: curve}, {}, {Cycles: math.Inf(1)}} {

@@ -4,44 +4,46 @@ package memsys
 
 import "math"
 
-// Unknowns of a domain: ln T, and where cores have several threads its CPUs that are
-// busy and what they issue (smt.go).
+// Unknowns of a domain: ln T and, where cores have several threads, its busy CPUs and what
+// they issue (smt.go).
 const (
 	ofStay = iota
 	ofBusy
 	ofIssued
-	ofDomain // how many there are
+	ofDomain // number of unknowns of a domain
 )
 
-// newton is the linear system of Newton's method. Unknowns: those of each domain, then
-// what is asked of each server.
+// newton is the linear system of Newton's method. Its unknowns are those of each domain,
+// then the demand on each server.
 //
-// Of a load, what matters is how its lines change with the latency to each node and
-// with its domain's unknowns; those of a node (of a domain) are added up before they go
-// to servers, so that a load costs nodes² and not servers².
+// For a load, it needs the derivatives of its lines with respect to the latency to each
+// node and to its domain's unknowns. Those of a node (of a domain) are added up before they
+// go to servers, so a load costs nodes² and not servers².
 type newton struct {
 	per  int // unknowns of a domain
-	size int // of all that are in use: servers that have lines, domains that have loads
-	// Where they are among the unknowns, -1 if not: a server's, a domain's first.
+	size int // number of unknowns in use: of servers with lines, and domains with loads
+	// Positions among the unknowns, -1 if not: a server's, and a domain's first.
 	serverAt, domainAt []int
 	matrix, right      []float64
-	// alone is how the lines of a server that is not among them change with what is asked
-	// of it.
+	// alone is the derivative of the lines of a server that is not among them with respect
+	// to the demand on it.
 	alone []float64
-	// Where lines are: in each node's memory, and where a load adds, then in its
-	// cores' caches. wide is how many places that is.
+	// Places of lines: each node's memory and, where a load adds, then its cores' caches.
+	// wide is the number of places.
 	wide int
-	// readBy[c][m][m'] is how the lines that c's CPUs read from m change with the latency
-	// to m'; back: lines written back. m and m' are places.
+	// readBy[c][m][m'] is the derivative of the lines that c's CPUs read from m with
+	// respect to the latency to m'; back: of lines written back. m and m' are places.
 	readBy, backBy []float64
-	// readOf[domain][unknown][m]: the same with the domain's unknowns.
+	// readOf[domain][unknown][m]: the same with respect to the domain's unknowns.
 	readOf, backOf []float64
-	// own[domain][what][unknown] is how lines held, CPUs busy and instructions issued
-	// change with the domain's unknowns, far[domain][what][m] with the latency to m.
+	// own[domain][what][unknown] is the derivative of lines held, CPUs busy and
+	// instructions issued with respect to the domain's unknowns; far[domain][what][m] with
+	// respect to the latency to m.
 	own, far []float64
-	// How one way's lines change with each unknown, and with servers that are none (way.go).
+	// Derivatives of one way's lines with respect to each unknown, and to servers that are
+	// no unknowns (way.go).
 	passing, aside []passing
-	// Of the load that is added: its lines by ln rate, its ln cycles by latency; by place.
+	// For the load being added: its lines by ln rate, its ln cycles by latency; by place.
 	reads, back, cost []float64
 }
 
@@ -76,15 +78,16 @@ func (n *newton) clear() {
 	clear(n.far)
 }
 
-// effect is how the logarithms of a load's cycles and rate change with its domain's
-// unknowns, and the cycles with the latency of what its regions read.
+// effect is the derivatives of the logarithms of a load's cycles and rate with respect to
+// its domain's unknowns, and of the cycles with respect to the latency of its regions'
+// reads.
 type effect struct {
 	cycles, rate         [ofDomain]float64
 	byLatency            float64
 	free                 float64 // 1 if its rate follows, else 0
-	reads, back          float64 // regions' lines a cycle by ln rate
-	lessRead, lessBack   float64 // and, the rate the same, by ln T
-	added, addedBack, by float64 // the same of its adds; by: both
+	reads, back          float64 // regions' lines per cycle by ln rate
+	lessRead, lessBack   float64 // the same by ln T, at a constant rate
+	added, addedBack, by float64 // the same for its adds; by: both
 }
 
 // addLoad is number 3 of evaluateLoad.
@@ -111,7 +114,7 @@ func (n *newton) addLoad(s *Solver, i int, home []float64, t *sums) {
 }
 
 func (l *load) effect(s *Solver, t *sums) (e effect) {
-	more := l.slow / l.cycles // of ln cycles, for a cycle more without l.slow
+	more := l.slow / l.cycles // change of ln cycles for one more cycle before l.slow
 	if l.throttled {
 		more = 0
 	}
@@ -136,7 +139,7 @@ func (l *load) effect(s *Solver, t *sums) (e effect) {
 	return e
 }
 
-// addAdds adds what a load's adds do to its lines and cycles.
+// addAdds adds the effect of a load's adds on its lines and cycles.
 func (n *newton) addAdds(s *Solver, i int, e *effect) {
 	l := &s.loads[i]
 	g := &l.adding
@@ -161,7 +164,7 @@ func (n *newton) addAdds(s *Solver, i int, e *effect) {
 	}
 }
 
-// addOwn is what follows from the domain's unknowns for the domain.
+// addOwn adds the effect of the domain's unknowns on the domain.
 func (n *newton) addOwn(s *Solver, l *load, t *sums, e *effect) {
 	own := n.own[l.domain*ofDomain*ofDomain:][:ofDomain*ofDomain]
 	used := l.rate * l.cycles
@@ -176,7 +179,7 @@ func (n *newton) addOwn(s *Solver, l *load, t *sums, e *effect) {
 	}
 }
 
-// addLess is that lines become fewer where they stay longer in the LLC.
+// addLess adds that there are fewer lines where they stay longer in the LLC.
 func (n *newton) addLess(s *Solver, l *load, home []float64, read, back float64) {
 	if read == 0 && back == 0 {
 		return
@@ -188,7 +191,7 @@ func (n *newton) addLess(s *Solver, l *load, home []float64, read, back float64)
 	}
 }
 
-// addLines is what else the domain's unknowns do to them.
+// addLines adds the other effects of the domain's unknowns on lines.
 func (n *newton) addLines(s *Solver, l *load, e *effect) {
 	for u := range n.per {
 		by := e.rate[u]
@@ -205,7 +208,7 @@ func (n *newton) addLines(s *Solver, l *load, e *effect) {
 	}
 }
 
-// addFar is what follows for the domain from the latencies.
+// addFar adds the effect of the latencies on the domain.
 func (n *newton) addFar(s *Solver, l *load, t *sums, e *effect) {
 	far := n.far[l.domain*ofDomain*n.wide:][:ofDomain*n.wide]
 	busy := l.rate * l.cycles * (1 - e.free)
@@ -220,7 +223,7 @@ func (n *newton) addFar(s *Solver, l *load, t *sums, e *effect) {
 	}
 }
 
-// addPairs is what follows for its lines, if its rate follows.
+// addPairs adds the effect on its lines, if its rate follows.
 func (n *newton) addPairs(s *Solver, l *load) {
 	for m, reads := range n.reads {
 		at := (l.node*n.wide + m) * n.wide
@@ -242,7 +245,7 @@ func (n *newton) addPairs(s *Solver, l *load) {
 	}
 }
 
-// residuals is how far servers and LLCs are off, the worst.
+// residuals is the largest error of servers and LLCs.
 func (n *newton) residuals(s *Solver) float64 {
 	worst := 0.0
 	for k := range s.servers {
@@ -250,7 +253,7 @@ func (n *newton) residuals(s *Solver) float64 {
 		asked := q.lines * q.cycles
 		off := asked - q.busy
 		if q.ask >= q.most() {
-			off *= max(1, asked/q.busy) // then 1/asked is what is linear in the wait
+			off *= max(1, asked/q.busy) // then 1/asked is linear in the wait
 		}
 		n.paceOf(q, off)
 		worst = max(worst, math.Abs(off))
@@ -280,15 +283,15 @@ func (n *newton) pace(pace *float64, before, now float64) {
 	}
 }
 
-// leastPace is where steps no longer become smaller. Which thread had a line last may change by
-// per cent where cycles do by a hundredth of one.
+// leastPace is the smallest pace. Which thread last had a line may change by per cent where
+// cycles change by a hundredth of that.
 const leastPace = 1.0 / 4096
 
-// mostPace is how much longer steps of a server become.
+// mostPace is the largest factor on the steps of a server.
 const mostPace = 8
 
-// paceOf is the same of a server; and steps become longer while they are far too short,
-// as where lines that cores take from each other hold each other up.
+// paceOf is the same for a server. Its steps become longer while they are far too short, as
+// where lines that cores take from each other delay each other.
 func (n *newton) paceOf(q *server, now float64) {
 	before := q.residual
 	q.residual = now
@@ -297,18 +300,18 @@ func (n *newton) paceOf(q *server, now float64) {
 		return
 	}
 	if q.pace > 1 && before*now > 0 {
-		return // it serves
+		return // it serves its demand
 	}
 	n.pace(&q.pace, before, now)
 }
 
-// step is one of Newton's method.
+// step is one step of Newton's method.
 func (n *newton) step(s *Solver, round int) {
 	n.build(s)
 	n.solve()
 	pace := 1.0
 	if round > 100 {
-		pace = 0.3 // whatever it is that does not settle
+		pace = 0.3 // something does not settle
 	}
 	for k, at := range n.serverAt {
 		q := &s.servers[k]
@@ -335,15 +338,15 @@ func (n *newton) step(s *Solver, round int) {
 	}
 }
 
-// Links that little is asked of are no unknowns where there are many: n nodes have up to
-// n (n − 1), and the work grows with the cube. Each then follows its own equation alone:
-// of its load of less than faint, waits take back a few per cent at most.
+// Links with little demand are no unknowns where there are many links: n nodes have up to n
+// (n − 1), and the work grows with the cube. Each of them then follows its own equation
+// alone: with a load below faint, waits reduce the demand by a few per cent at most.
 const (
 	manyLinks = 64
 	faint     = 0.05
 )
 
-// number gives each unknown in use its place.
+// number gives each unknown in use its position.
 func (n *newton) number(s *Solver) {
 	n.size = 0
 	for i := range s.domains {
@@ -364,8 +367,8 @@ func (n *newton) number(s *Solver) {
 	n.matrix, n.right = grow(n.matrix, n.size*n.size), grow(n.right, n.size)
 }
 
-// leastLoad is what must be asked of a link for it to be an unknown, by amounts alone, so
-// that numbers of nodes do not matter.
+// leastLoad is the demand from which on a link is an unknown. It depends on amounts alone,
+// so numbers of nodes do not matter.
 func (n *newton) leastLoad(s *Solver) float64 {
 	least := 0.0
 	for ; least < 1e6; least = max(faint, 1.5*least) {
@@ -398,7 +401,7 @@ func (n *newton) stepAlone(q *server, slope float64) {
 	q.set(q.ask + q.pace*by)
 }
 
-// build lays out matrix × step = right.
+// build sets up matrix × step = right.
 func (n *newton) build(s *Solver) {
 	n.number(s)
 	clear(n.matrix[:n.size*n.size])
@@ -430,7 +433,7 @@ func (n *newton) build(s *Solver) {
 	}
 }
 
-// domainRows are the equations of a domain, each relative to what there is.
+// domainRows are the equations of a domain, each relative to its present value.
 func (n *newton) domainRows(s *Solver, i, first int) {
 	d := &s.domains[i]
 	for u := range n.per {
@@ -461,7 +464,7 @@ func (n *newton) domainRows(s *Solver, i, first int) {
 	}
 }
 
-// farRow adds what latencies do.
+// farRow adds the effect of latencies.
 func (n *newton) farRow(s *Solver, node int, row, far []float64, all float64) {
 	for to, by := range far {
 		if by == 0 {
@@ -475,7 +478,7 @@ func (n *newton) farRow(s *Solver, node int, row, far []float64, all float64) {
 	}
 }
 
-// solve is Gauss's elimination with the largest pivot of a column; right becomes the
+// solve is Gaussian elimination with the largest pivot of a column; right becomes the
 // solution.
 func (n *newton) solve() {
 	for k := range n.size {

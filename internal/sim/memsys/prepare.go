@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// prepare lays the loads out flat; nothing is allocated when it was as large before.
+// prepare lays out the loads flat. It allocates nothing if the last call was as large.
 func (s *Solver) prepare(sys *System, loads []Load) {
 	if s.sys != sys {
 		s.adopt(sys)
@@ -39,14 +39,14 @@ func (s *Solver) prepare(sys *System, loads []Load) {
 	}
 }
 
-// lost says that the last Solve ended nowhere: a state that is no number would be in all
-// that begins from it.
+// lost reports that the last Solve ended in NaN, which would spread to all that starts from
+// it.
 func (s *Solver) lost() bool {
 	r := s.result.Residue
 	return math.IsNaN(r) || math.IsInf(r, 0)
 }
 
-// grow is the slice at this length, its elements kept as far as they go.
+// grow is the slice at this length, with its elements kept as far as they go.
 func grow[T any](to []T, n int) []T {
 	for len(to) < n {
 		var zero T
@@ -94,8 +94,8 @@ func (s *Solver) links(c, m int) []int32 {
 	return servers
 }
 
-// idleOf is the latency that a curve of a node's controller is a multiple of: that of
-// its own CPUs, or the nearest where it has none.
+// idleOf is the latency that is 1 in the curve of a node's controller: that of its own
+// CPUs, or of the nearest where it has none.
 func (s *Solver) idleOf(m int) float64 {
 	if s.sys.Nodes[m].CPUs > 0 {
 		return s.sys.Latency[m][m]
@@ -112,9 +112,9 @@ func (s *Solver) idleOf(m int) float64 {
 	return least
 }
 
-// idleOver is the same of a link: what it adds to the idle latency, the least of those
-// that use it. The nodes' own part waits at the controller already. That the curve of a
-// controller is a link's as well is a guess: none was published.
+// idleOver is the same for a link: what it adds to the idle latency, the least among the
+// pairs that use it. The nodes' own part already waits at the controller. Using a
+// controller's curve for a link is a guess: none was published for links.
 func (s *Solver) idleOver(link int) float64 {
 	least := math.Inf(1)
 	for c := range s.nodes {
@@ -131,8 +131,8 @@ func (s *Solver) idleOver(link int) float64 {
 	return least
 }
 
-// ownOf is the idle latency that a read by c's CPUs from m has without links: as from
-// its own memory, or where it has none, as m's.
+// ownOf is the idle latency that a read by c's CPUs from m has without links: that from its
+// own memory or, where it has none, from m's.
 func (s *Solver) ownOf(c, m int) float64 {
 	if s.sys.Nodes[c].Memory > 0 {
 		return s.sys.Latency[c][c]
@@ -140,8 +140,8 @@ func (s *Solver) ownOf(c, m int) float64 {
 	return s.idleOf(m)
 }
 
-// layLoad lays out one load and its regions. What it did the last time is where it
-// begins; else it begins as if alone.
+// layLoad lays out one load and its regions. It starts from its last result, else as if
+// alone.
 func (s *Solver) layLoad(i int, from *Load, warm bool) {
 	l := &s.loads[i]
 	before, stretch, stay, oldRoom := l.cycles, l.stretch, l.stay, l.room
@@ -165,7 +165,7 @@ func (s *Solver) layLoad(i int, from *Load, warm bool) {
 	l.last = int32(len(s.regions))
 	room := s.sys.L2 / LineBytes
 	if warm && s.sys.Threads > 1 {
-		room = oldRoom // share will look
+		room = oldRoom // share will check this
 		l.stretch, l.stay = stretch, stay
 	}
 	s.split(l, room)
@@ -214,7 +214,7 @@ func (s *Solver) layHome(i int, from *Load) {
 	}
 }
 
-// alone is cycles per operation with no wait and half of what it reads in the LLC: a
+// alone is cycles per operation without waits and with half of its reads in the LLC: a
 // guess.
 func (s *Solver) alone(i int) float64 {
 	l := &s.loads[i]

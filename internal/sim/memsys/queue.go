@@ -6,19 +6,18 @@ import "math"
 
 const (
 	mdCap  = 0.95 // lab/plugin/queue.c: M/D/1 is used up to here
-	mdMost = 0.98 // of the capacity, what a saturating load gets
-	// steep is how fast a wait grows that holds back what is beyond the capacity: idle
-	// latencies for each capacity asked for too much. It changes the way to the
-	// solution, not the solution.
+	mdMost = 0.98 // share of the capacity that a saturating load gets
+	// steep is how fast a wait grows that holds back demand beyond the capacity: in idle
+	// latencies per excess capacity. It changes the path to the solution, not the solution.
 	steep = 4
-	// least is what steep works on where the idle latency says nothing.
+	// least is used in place of the idle latency for steep where that says nothing.
 	leastIdle = 50
 )
 
-// Default law of a machine that was not measured under load: latency as a multiple of
-// the idle one, 1 + linear ρ + late ρ^8. What it is fitted to: TestLoadedLatency. Lines
-// share banks and buses at any load; in the end they queue. It is that of controllers;
-// for links it is a guess (prepare.go, idleOver).
+// Default law of a machine that was not measured under load: latency as a multiple of the
+// idle one, 1 + linear ρ + late ρ^8. TestLoadedLatency shows what it is fitted to. Lines
+// share banks and buses at any load; near saturation they queue. It is the law of
+// controllers; for links it is a guess (prepare.go, idleOver).
 const (
 	defaultLinear = 0.599
 	defaultLate   = 0.286
@@ -26,22 +25,22 @@ const (
 
 // server is a controller or a link.
 //
-// Its state is one number, ask: how much is asked of it. Up to its capacity that is its
-// utilisation, and the law says the wait; beyond, utilisation stays there and the wait
-// grows. So both are functions of ask that never decrease, at saturation too, where the
+// Its state is one number, ask: the demand on it. Up to its capacity that is its
+// utilisation, and the law gives the wait; beyond, utilisation stays there and the wait
+// grows. So both are functions of ask that never decrease, also at saturation, where the
 // wait is whatever holds the load back.
 type server struct {
-	cycles   float64 // a line; 0: no limit
+	cycles   float64 // per line; 0: no limit
 	idle     float64
 	law      Queue
 	curve    []Point
 	ask      float64
 	wait     float64
 	byAsk    float64 // derivative of the wait
-	over     float64 // of the wait, what is beyond the law: for want of capacity
+	over     float64 // part of the wait beyond the law: for lack of capacity
 	byOver   float64 // its derivative
-	busy     float64 // utilisation that ask stands for
-	lines    float64 // a cycle, that the loads make
+	busy     float64 // utilisation at ask
+	lines    float64 // per cycle, made by the loads
 	pace     float64
 	residual float64
 }
@@ -62,7 +61,7 @@ func (q *server) most() float64 {
 	return 1
 }
 
-// set is the state at what is asked.
+// set computes the state at this demand.
 func (q *server) set(ask float64) {
 	q.ask = max(0, ask)
 	most := q.most()
@@ -102,8 +101,8 @@ func defaultAt(busy float64) (y, slope float64) {
 		defaultLinear + 8*defaultLate*p4*p2*busy
 }
 
-// curveAt is a measured curve: straight between its points, from (0, 1) on; where it
-// ends it goes on as the default law does.
+// curveAt is a measured curve: straight between its points, from (0, 1) on; beyond its end
+// it continues like the default law.
 func curveAt(curve []Point, x float64) (y, slope float64) {
 	from := Point{0, 1}
 	for _, p := range curve {

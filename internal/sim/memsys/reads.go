@@ -2,8 +2,8 @@
 
 package memsys
 
-// OwnReads is how many DRAM reads to regions an operation of load i had in the last
-// Solve, of these Work.Regions: to those that each thread has of its own, and to all.
+// OwnReads is how many DRAM reads to regions an operation of load i had in the last Solve,
+// with these Work.Regions: to regions that each thread has of its own, and to all.
 func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 	l := &s.loads[i]
 	d := &s.domains[l.domain]
@@ -13,7 +13,7 @@ func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 	}
 	for k := range regions {
 		if regions[k].Accesses <= 0 || regions[k].Bytes <= 0 {
-			continue // layWork has none of these
+			continue // layWork leaves these out
 		}
 		r := &s.regions[at]
 		at++
@@ -30,8 +30,8 @@ func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 	return own, all
 }
 
-// NearStall is how many of load i's Stall cycles in the last Solve were for what its own
-// L2 had: they wait for nothing beyond it.
+// NearStall is how many of load i's Stall cycles in the last Solve were for hits in its own
+// L2: they wait for nothing beyond it.
 func (s *Solver) NearStall(i int) float64 {
 	l := &s.loads[i]
 	return l.slow * (l.near + l.adds*l.adding.own*s.sys.L2Cycles)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a load reads of its threads' own and of shared regions is what it reads, and what
-// fits into caches is not read.
+// A load's own reads and shared reads sum to its reads, and what fits into caches is not
+// read.
 func TestOwnReads(t *testing.T) {
 	_, sys := DualSkylake()
 	home := make([]float64, len(sys.Nodes))
@@ -16,7 +16,7 @@ func TestOwnReads(t *testing.T) {
 	large, small := 1e9, 1e5
 	for _, c := range []struct {
 		regions  []Region
-		low, top float64 // of the share of own reads
+		low, top float64 // bounds of the share of own reads
 	}{
 		{[]Region{{Bytes: large, Accesses: 1}, {Bytes: large}}, 1, 1},
 		{[]Region{{Bytes: large, Accesses: 1, Shared: true}}, 0, 0},

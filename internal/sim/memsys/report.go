@@ -2,7 +2,7 @@
 
 package memsys
 
-// report lays the result out. Its slices are the solver's.
+// report lays out the result. Its slices belong to the solver.
 func (s *Solver) report(loads []Load, rounds int, residue float64) {
 	r := &s.result
 	r.Rounds, r.Residue = rounds, residue
@@ -34,7 +34,7 @@ func (s *Solver) reportLoad(i int, to *LoadResult) {
 		DRAM: s.floats[2*i*n : (2*i+1)*n : (2*i+1)*n], Writebacks: s.floats[(2*i+1)*n : (2*i+2)*n : (2*i+2)*n],
 	}
 	if l.rate <= 0 {
-		to.LLC = 0 // what it has left there does not count
+		to.LLC = 0 // lines that it left there do not count
 	}
 	for m := range n {
 		to.DRAM[m] = s.home[i*n+m]*l.reads + s.shared[i*n+m]*l.adding.reads

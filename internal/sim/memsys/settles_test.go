@@ -9,7 +9,7 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// adders are random loads that all add, most to few lines.
+// adders are random loads that all add, most of them to few lines.
 func adders(r *detmath.Random, sys *System, n int) []Load {
 	loads := randomLoads(r, sys, n)
 	for i := range loads {
@@ -20,7 +20,7 @@ func adders(r *detmath.Random, sys *System, n int) []Load {
 	return loads
 }
 
-// Any mix settles, adders too, and it does not matter where it began.
+// Any mix settles, also with adders, and the starting point does not matter.
 func TestSettles(t *testing.T) {
 	_, skylake := DualSkylake()
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestSettles(t *testing.T) {
 			}
 			limit := 1e-6
 			if len(s.adders) == 0 {
-				limit = tolerance // and far less is left: it converges by squares
+				limit = tolerance // the true error is far smaller: convergence is quadratic
 			}
 			if !(cold.Residue <= limit) {
 				t.Errorf("%s %d: residue %v after %d rounds", c.name, seed, cold.Residue, cold.Rounds)
@@ -61,8 +61,8 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// Machines of many nodes settle, with most of their links no unknowns, and with all
-// memory on one node, too.
+// Machines of many nodes settle, also with most of their links no unknowns, and with all
+// memory on one node.
 func TestManyNodesSettle(t *testing.T) {
 	for _, n := range []int{9, 16, 32} {
 		sys := wide(n)

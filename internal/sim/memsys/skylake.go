@@ -9,9 +9,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// Figures of a two-socket Skylake-SP as Intel's MLC 3.10 printed them
-// (facts/latency.md): ns and bytes/s from row's CPUs to column's memory, and latency
-// by bandwidth of the whole machine, all reads local. They were not measured by this project.
+// Figures of a two-socket Skylake-SP as printed by Intel's MLC 3.10 (facts/latency.md): ns
+// and bytes/s from the row's CPUs to the column's memory, and latency by bandwidth of the
+// whole machine, all reads local. They were not measured by this project.
 var (
 	skylakeLatency   = [2][2]float64{{90.2, 144.3}, {143.2, 89.1}}
 	skylakeBandwidth = [2][2]float64{{104.4e9, 34.3e9}, {34.3e9, 106.0e9}}
@@ -22,22 +22,23 @@ var (
 	}
 )
 
-// Size of a Xeon Platinum 8180, of which the figures may be.
+// Size of a Xeon Platinum 8180, which the figures may be from.
 const (
-	skylakeCores = 28 // a node, of two threads
+	skylakeCores = 28 // per node, with two threads each
 	skylakeLLC   = 38*unit.MiB + 512*unit.KiB
 	skylakeL2    = unit.MiB
 	skylakeNode  = 192 * unit.GiB
 )
 
-// DualSkylake is a server as MAO's: two nodes of 28 cores of two threads and 192 GiB,
-// and its published figures. CPUs are numbered as Linux does: all first threads first.
+// DualSkylake is a server like MAO's: two nodes of 28 cores with two threads and 192 GiB
+// each, with its published figures. CPUs are numbered as Linux does: all first threads
+// first.
 func DualSkylake() (machine.Machine, System) {
 	m := skylakeMachine()
 	p := skylakeProfile(m)
 	y, err := FromMachine(m, &p)
 	if err != nil {
-		panic(err) // both are above
+		panic(err) // both are defined above
 	}
 	y.Name, y.From = "dual-skylake", "published figures of a two-socket Skylake-SP (Intel's MLC); waits on links are a guess"
 	return m, y

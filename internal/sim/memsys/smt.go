@@ -4,10 +4,10 @@ package memsys
 
 import "math"
 
-// sameRoom is how much of an L2 may change and count as the same.
+// sameRoom is how much the size of an L2 may change and still count as the same.
 const sameRoom = 1e-6
 
-// share is what siblings leave of a core (lab/plugin/smt.c):
+// share is what siblings leave of a core (as in lab/plugin/smt.c):
 //
 //  1. Linux gives threads a core of their own first (select_idle_core in
 //     kernel/sched/fair.c), so CPUs have busy siblings once all cores are busy.
@@ -39,7 +39,7 @@ func (s *Solver) share() {
 	}
 }
 
-// siblings is number 1: how many busy ones a busy CPU has, on the average, and the
+// siblings is number 1: how many busy siblings a busy CPU has on average, and the
 // derivative.
 func siblings(busy, cores, threads float64) (n, slope float64) {
 	if busy <= cores || cores <= 0 {
@@ -56,8 +56,8 @@ func siblings(busy, cores, threads float64) (n, slope float64) {
 	return n, (2*level - n) / each / cores
 }
 
-// stretchBy is number 2, on the average. A CPU is not its own sibling: it is left out of
-// the average, in so far as other loads make up for it.
+// stretchBy is number 2, on average. A CPU is not its own sibling: it is left out of the
+// average, in so far as other loads make up for it.
 func (l *load) stretchBy(d *domain, threads float64) {
 	l.stretch, l.byBusy, l.byIssued = 1, 0, 0
 	used := l.rate * l.cycles
@@ -68,7 +68,7 @@ func (l *load) stretchBy(d *domain, threads float64) {
 	}
 	rate := max(0, d.issued-own*l.issue/l.cycles) / others
 	busy, each := min(1, d.siblings), max(1, d.siblings)
-	var byBusy float64 // of busy
+	var byBusy float64 // derivative with respect to busy
 	if d.siblings < 1 {
 		byBusy = d.byBusy
 	}

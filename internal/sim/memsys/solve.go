@@ -3,28 +3,30 @@
 package memsys
 
 const (
-	// tolerance is how far the equations may be off, relative, if what is left after
-	// them, going by how fast it got there, is remainder. Mostly that is far less; where
-	// it is not, loads are coupled by what Newton's method does not know of: those that
-	// add (adds.go) come closer by small steps, and must come closer.
+	// tolerance is the largest relative error of the equations, provided that the estimated
+	// remaining error, from the speed of convergence, is below remainder. Usually the
+	// remaining error is far smaller. Where it is not, loads are coupled in ways that
+	// Newton's method does not know: loads that add (adds.go) converge by small steps, and
+	// must get closer.
 	tolerance = 1e-5
 	remainder = 1e-6
 	closer    = 0.1
-	// mostRounds is when it gives up and lets Residue say so. Ten suffice mostly.
+	// mostRounds is when it gives up; Residue then shows the error. Ten rounds are usually
+	// enough.
 	mostRounds = 400
-	// leastCycles keeps an operation of nothing from being done infinitely often.
+	// leastCycles keeps an empty operation from being done infinitely often.
 	leastCycles = 1e-6
 )
 
-// Solver finds the state of affairs. It keeps its room between calls, and begins
-// with the last result if the loads are as many as then; it is not safe for
-// concurrent use. The zero Solver is ready.
+// Solver finds the steady state. It keeps its memory between calls, and starts from the
+// last result if there are as many loads as then. It is not safe for concurrent use. The
+// zero Solver is ready.
 type Solver struct {
-	// Coarse is how many times farther off than 1e-6 an answer may be; 0: once. A world
-	// whose windows are means of a minute has no use for six digits.
+	// Coarse multiplies the tolerance of 1e-6; 0: once. A world whose windows are means of
+	// a minute has no use for six digits.
 	Coarse float64
-	// Keep begins with the last state of controllers, links and LLCs even if the loads are
-	// others than then; each load says itself where it begins (Load.Before).
+	// Keep starts from the last state of controllers, links and LLCs even if the loads are
+	// different; each load has its own starting point (Load.Before).
 	Keep bool
 
 	sys       *System
@@ -37,38 +39,38 @@ type Solver struct {
 	regions   []region
 	adders    []adder
 	home      []float64 // [load × nodes + m]
-	shared    []float64 // the same of the lines they add to
-	peers     []float64 // the same of where lines they take from other cores are
+	shared    []float64 // the same for the lines they add to
+	peers     []float64 // the same for the lines they take from other cores
 	nextPeers []float64 // adds.go
 	newton    newton
 	result    Result
-	floats    []float64 // what the result's slices are cut from
+	floats    []float64 // memory of the result's slices
 }
 
 // pair is the way from a node's CPUs to a node's memory.
 type pair struct {
 	idle    float64 // latency, cycles
-	latency float64 // with what lines wait now
-	over    float64 // what lines of another core's cache wait on the links, adds.go
-	// servers that the lines read pass: the controller and Path; those that lines
-	// written back pass: links only, the controller is the same.
+	latency float64 // with the present waits
+	over    float64 // waits on the links of lines from another core's cache, adds.go
+	// Servers that lines read pass: the controller and Path. Servers that lines written
+	// back pass: links only, as the controller is the same.
 	read, written []int32
-	lines, back   float64 // a cycle: read, written back
-	transfers     float64 // lines of another core's cache
+	lines, back   float64 // per cycle: read, written back
+	transfers     float64 // lines from another core's cache
 }
 
 // Solve is the fixed point for these loads. The result is valid until the next
 // Solve.
 //
-//  1. Given the wait at each server and how long a line stays in each LLC, a load's
-//     cycles per operation, its traffic and its part of the LLC follow, and so do the
-//     derivatives of all that (load.go, caches.go).
-//  2. The unknowns are right if servers are as busy as their waits say (queue.go),
-//     and LLCs hold as much as they can.
-//  3. Newton's method finds them, all at once; a step that overshoots is made smaller
-//     the next time (newton.go).
-//  4. What couples loads otherwise, lines they add to (adds.go) and issue slots of
-//     siblings (smt.go), follows round by round.
+//  1. The wait at each server and the time that a line stays in each LLC determine a
+//     load's cycles per operation, its traffic and its part of the LLC, and the derivatives
+//     of all of these (load.go, caches.go).
+//  2. The unknowns are right if servers are as busy as their waits imply (queue.go), and
+//     LLCs hold as much as they can.
+//  3. Newton's method finds them, all at once. After an overshoot the next step is smaller
+//     (newton.go).
+//  4. The other couplings of loads, lines they add to (adds.go) and issue slots of
+//     siblings (smt.go), are updated round by round.
 func (s *Solver) Solve(sys *System, loads []Load) *Result {
 	s.prepare(sys, loads)
 	round, before := 1, 1.0
@@ -89,8 +91,8 @@ func (s *Solver) Solve(sys *System, loads []Load) *Result {
 	return &s.result
 }
 
-// settled goes by how far off it is and was. The rest of a geometric series is what is
-// left to come.
+// settled uses the present and the last error. The remaining error is estimated as the rest
+// of a geometric series.
 func (s *Solver) settled(off, before float64) bool {
 	part := max(1, s.Coarse)
 	if len(s.adders) > 0 {
@@ -99,7 +101,7 @@ func (s *Solver) settled(off, before float64) bool {
 	return off <= tolerance*part && off*off <= remainder*part*(before-off)
 }
 
-// ways is what a read takes from each node to each, and empties their counts.
+// ways computes what a read takes from each node to each, and resets their counts.
 func (s *Solver) ways() {
 	for i := range s.pairs {
 		p := &s.pairs[i]
@@ -112,8 +114,8 @@ func (s *Solver) ways() {
 	}
 }
 
-// evaluate is number 1, for all loads: it returns the largest relative change of
-// cycles per operation.
+// evaluate is number 1, for all loads. It returns the largest relative change of cycles per
+// operation.
 func (s *Solver) evaluate() float64 {
 	for i := range s.domains {
 		s.domains[i].clear()
@@ -131,7 +133,7 @@ func (s *Solver) evaluate() float64 {
 	return worst
 }
 
-// count is the lines that each server gets from the pairs.
+// count computes the lines that each server gets from the pairs.
 func (s *Solver) count() {
 	for k := range s.servers {
 		s.servers[k].lines = 0

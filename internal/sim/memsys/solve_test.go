@@ -91,7 +91,7 @@ func TestRobust(t *testing.T) {
 	}
 }
 
-// What the lab's model does where that is plain: cycles of an operation on shape two.
+// The lab's model in simple cases: cycles of an operation on shape two.
 func TestLabFigures(t *testing.T) {
 	sys := shape(t, "two")
 	chase := func(bytes float64) *Work {

@@ -7,22 +7,22 @@ import "homenode/internal/unit"
 // LineBytes is a cache line.
 const LineBytes = 64
 
-// System is what of a machine decides the cost of memory. Nodes and domains are
-// indexes: node i is the machine's Nodes[i], whatever its id. It is a value that
-// does not change.
+// System is the part of a machine that decides the cost of memory. Nodes and domains are
+// indexes: node i is the machine's Nodes[i], whatever its id. It is a value that does not
+// change.
 type System struct {
 	Name    string
-	How     unit.Source // of its figures: modelled (a shape), measured (a profile), estimated
-	From    string      // where they come from, in words
-	Hz      float64     // core cycles a second
+	How     unit.Source // source of its figures: modelled (a shape), measured (a profile), estimated
+	From    string      // where the figures come from, in words
+	Hz      float64     // core cycles per second
 	Nodes   []Node
-	Domains []Domain // what shares an LLC; in order of their nodes
+	Domains []Domain // CPUs that share an LLC; in order of their nodes
 	Links   []Server // directed
-	// Latency[c][m] is the cycles of a dependent read by a CPU of node c from the
-	// memory of node m, nothing else running. Transfer is that of a line another core
+	// Latency[c][m] is the cycles of a dependent read by a CPU of node c from the memory of
+	// node m, with nothing else running. Transfer is the same for a line that another core
 	// on node m has modified.
 	Latency, Transfer [][]float64
-	// Path[c][m] are the links a line takes from m's memory to c's CPUs.
+	// Path[c][m] lists the links that a line takes from m's memory to c's CPUs.
 	Path [][][]int
 
 	L2        float64 // bytes, private to a core
@@ -51,9 +51,9 @@ type Domain struct {
 
 // Server serves lines: a controller or one direction of a link.
 type Server struct {
-	Cycles float64 // of one line: 1 / capacity. 0: no limit is known
+	Cycles float64 // per line: 1 / capacity. 0: no limit is known
 	// Curve is the latency, as a multiple of the idle one, by utilisation (0 … 1):
-	// measured; empty: Queue says.
+	// measured. Empty: Queue decides.
 	Curve []Point
 }
 
@@ -65,10 +65,10 @@ type Queue int
 
 // The laws.
 const (
-	// Measured machines: the normalised curve of a two-socket Skylake (facts of
-	// latency.md, Intel's MLC), where the server has none of its own. It was measured
-	// with all reads local. That a link's waits follow the same curve, as multiples of
-	// what the link adds to the idle latency, is a guess.
+	// For measured machines: the normalised curve of a two-socket Skylake (facts of
+	// latency.md, Intel's MLC), where the server has none of its own. It was measured with
+	// all reads local. That a link's waits follow the same curve, as multiples of what the
+	// link adds to the idle latency, is a guess.
 	PublishedCurve Queue = iota
 	// The lab's: M/D/1 up to a load of 0.95, then whatever wait keeps the load at 0.98
 	// of the capacity (lab/plugin/queue.c).

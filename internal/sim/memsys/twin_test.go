@@ -10,9 +10,9 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// twin is the solver's brute-force twin: everything is moved a little towards what
-// follows from everything else, thousands of times, as a machine would settle. It
-// knows the model from the comments only, and shares no code with the solver.
+// twin is the solver's brute-force twin: everything is moved a little towards what follows
+// from everything else, thousands of times, as a machine would settle. It is written from
+// the model's comments only, and shares no code with the solver.
 type twin struct {
 	sys    *System
 	loads  []Load
@@ -53,7 +53,7 @@ func (t *twin) most() float64 {
 	return 1
 }
 
-// wait is the law of queue.c, or a multiple of the idle latency that is the server's.
+// wait is the law of queue.c, or the server's multiple of the idle latency.
 func (t *twin) wait(k int) float64 {
 	s := t.server(k).Cycles
 	if t.sys.Queue == PublishedCurve {
@@ -94,7 +94,8 @@ func (t *twin) footprint(i int, r Region) (llc, l2 float64) {
 	return lines * math.Max(1, math.Max(t.loads[i].Threads, t.loads[i].CPUs)), lines
 }
 
-// stayL2 is by bisection: operations that a line stays in the L2 of a CPU of a load.
+// stayL2 is the operations for which a line stays in the L2 of a CPU of a load, by
+// bisection.
 func (t *twin) stayL2(i int, siblings float64) float64 {
 	room, w := t.sys.L2/64/(1+siblings), t.loads[i].Work
 	held := func(stay float64) (sum float64) {
@@ -140,7 +141,7 @@ func (t *twin) l2Hits(i int, r Region, stay float64) float64 {
 	return x / (1 + x)
 }
 
-// settle is one little step of everything; it returns the largest move.
+// settle is one small step of everything. It returns the largest move.
 func (t *twin) settle(step float64) (moved float64) {
 	M := len(t.sys.Nodes)
 	lines := make([]float64, len(t.smooth))
@@ -233,7 +234,7 @@ func (t *twin) settle(step float64) (moved float64) {
 	return moved
 }
 
-// missLLC at so many requests a line and cycle.
+// missLLC is the miss ratio at q requests per line and cycle.
 func (t *twin) missLLC(d int, q float64, laps bool) float64 {
 	x := q * t.stay[d]
 	switch {
@@ -245,7 +246,7 @@ func (t *twin) missLLC(d int, q float64, laps bool) float64 {
 	return 1 / (1 + x)
 }
 
-// siblings of a CPU of load i's domain, and how long an instruction of its takes.
+// siblings of a CPU of load i's domain, and how long one of its instructions takes.
 func (t *twin) siblings(i int) (n, stretch float64) {
 	if t.sys.Threads < 2 {
 		return 0, 1
@@ -277,7 +278,8 @@ func (t *twin) siblings(i int) (n, stretch float64) {
 	return n, 1 - n + n*each
 }
 
-// adds of load i: who had the line, where it is now, who waits for it.
+// adds of load i: which thread had the line, where it is now, and which threads wait for
+// it.
 func (t *twin) adds(i int, siblings float64, sum *float64, home func(n, overlap, back float64),
 	lines, held, room []float64) {
 	l, c := t.loads[i], t.node(i)
@@ -345,7 +347,7 @@ func (t *twin) adds(i int, siblings float64, sum *float64, home func(n, overlap,
 	t.busyLines(i)
 }
 
-// transfer waits where a link is beyond its capacity.
+// transfer is the wait where a link is beyond its capacity.
 func (t *twin) transfer(c, m int) float64 {
 	sum := t.sys.Transfer[c][m]
 	for _, k := range t.sys.Path[c][m] {
@@ -354,7 +356,7 @@ func (t *twin) transfer(c, m int) float64 {
 	return sum
 }
 
-// busyLines moves u of load i's workload towards what its transfers make.
+// busyLines moves u of load i's workload towards the value that its transfers imply.
 func (t *twin) busyLines(i int) {
 	l := t.loads[i]
 	total, u := 0.0, 0.0

@@ -2,14 +2,14 @@
 
 package memsys
 
-// passing is how lines of one way, that from a place to a node's CPUs, change with an
-// unknown.
+// passing is the derivative of the lines of one way, from a place to a node's CPUs, with
+// respect to an unknown.
 type passing struct {
-	column int32 // among the unknowns; of a server that is none: the server
+	column int32 // position among the unknowns; for a server that is none: the server
 	by     [3]float64
 }
 
-// Of a way's lines.
+// Derivatives of a way's lines.
 const (
 	all = iota
 	read
@@ -20,9 +20,9 @@ func passes(column int32, read, back float64) passing {
 	return passing{column, [...]float64{read + back, read, back}}
 }
 
-// way adds what lines from place m to c's CPUs do to the servers they pass. All that they
-// change with comes first: a row of the matrix is then gone through once for each server
-// they pass, and not once for each of both.
+// way adds the effect of lines from place m to c's CPUs on the servers they pass. All the
+// unknowns that they change with are collected first. A row of the matrix is then visited
+// once for each server that they pass, and not once for each pair of both.
 func (n *newton) way(s *Solver, c, m int) {
 	at := (c*n.wide + m) * n.wide
 	p, lines := &s.pairs[c*s.nodes+m%s.nodes], 0.0
@@ -63,8 +63,8 @@ func (n *newton) way(s *Solver, c, m int) {
 	n.pass(p, m < s.nodes)
 }
 
-// servedBy are the servers that a line from a place waits at, slope is how that
-// changes with what is asked of one.
+// servedBy are the servers that a line from a place waits at; slope is the derivative of
+// that wait with respect to the demand on one.
 func (s *Solver) servedBy(c, place int) []int32 {
 	if place >= s.nodes {
 		return s.pairs[c*s.nodes+place-s.nodes].read[1:]
@@ -79,8 +79,8 @@ func (s *Solver) slope(k int32, place int) float64 {
 	return s.servers[k].byAsk
 }
 
-// pass adds to the rows of the servers that the lines pass: the node's controller, links
-// that are read over, and links that are written over.
+// pass adds to the rows of the servers that the lines pass: the node's controller, links of
+// reads, and links of writes.
 func (n *newton) pass(p *pair, home bool) {
 	if home {
 		n.row(p.read[0], all)

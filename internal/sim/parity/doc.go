@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parity holds the simulated machine to the lab: the same loads, placed the
+// Package parity compares the simulated machine with the lab: the same loads, placed the
 // same way, measured there and computed here.
 //
 //	Scenarios ──▶ lab (make bench-sim-parity) ──▶ testdata/lab.json ─┐
@@ -9,10 +9,10 @@
 //	                  ▲
 //	                 Fit: what a load's source does not tell, fitted on four scenarios
 //
-// Each scenario was chosen before it was simulated. Four scenarios, one of each
-// kind, are fitted; all others are judged: local access ratio, cycles per operation,
-// and which placement is the better one. A load's command line becomes a sim.Spec by
-// one rule a kind, without figures of a scenario's own.
+// Each scenario was chosen before it was simulated. Four scenarios, one of each kind, are
+// fitted. All others are judged: local access ratio, cycles per operation, and which
+// placement is better. A load's command line becomes a sim.Spec by one rule per kind,
+// without figures for single scenarios.
 //
 // It is NOT for: measuring (internal/lab), or for what the simulated machine does (sim).
 package parity

@@ -8,11 +8,11 @@ import (
 	"homenode/internal/machine"
 )
 
-// FitOn finds the constants on the fitted scenarios alone.
+// FitOn computes the constants from the fitted scenarios alone.
 //
-//  1. The kernel's share is the mean, over the four, of the time that is not user mode's.
-//  2. Then each kind's cycles, by bisection: more of them is more cycles an operation.
-//     The chase comes before rao, whose steps are chases.
+//  1. The kernel's share is the mean, over the four, of the time outside user mode.
+//  2. Then each kind's cycles are found by bisection: larger constants give more cycles
+//     per operation. The chase comes before rao, whose steps are chases.
 func FitOn(shapes map[string]machine.Shape, r *Record) (Fit, error) {
 	var f Fit
 	kinds := map[string]Scenario{}
@@ -49,7 +49,7 @@ func FitOn(shapes map[string]machine.Shape, r *Record) (Fit, error) {
 
 func cyclesOf(r Run) float64 { return r.Cycles }
 
-// bisect sets the constant that of points to, in f.
+// bisect sets, in f, the constant that of points to.
 func bisect(shape machine.Shape, s Scenario, f *Fit, of *float64, want float64) error {
 	low, high := 0.0, want
 	for range 40 {

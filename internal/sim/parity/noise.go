@@ -4,8 +4,8 @@ package parity
 
 import "math"
 
-// Noise is how much one service differs from process to process in the lab: in pairs of
-// one unpinned process and one that is bound to a node, one after the other.
+// Noise is how much one service differs from process to process in the lab: in pairs of an
+// unpinned process and one that is bound to a node, one after the other.
 type Noise struct {
 	Schema   int            `json:"schema"`
 	How      string         `json:"how"` // always "modelled (lab)"
@@ -14,28 +14,28 @@ type Noise struct {
 	Args     string         `json:"args"`
 	Unpinned []NoiseFigures `json:"unpinned"`
 	Bound    []NoiseFigures `json:"bound"`
-	// Relative standard deviations; Gain is of latency and CPU per operation as
-	// 1 − bound / unpinned, pair by pair, and its deviations are absolute.
+	// Relative standard deviations. Gain is of latency and CPU per operation, as 1 − bound
+	// / unpinned, pair by pair; its deviations are absolute.
 	DeviationUnpinned NoiseFigures `json:"relative_deviation_unpinned"`
 	DeviationBound    NoiseFigures `json:"relative_deviation_bound"`
 	Gain              NoiseGain    `json:"gain"`
 	DeviationGain     NoiseGain    `json:"deviation_gain"`
 }
 
-// NoiseFigures are of one process, over some model-seconds. Counts are of user mode, but
-// for CPUPerOp.
+// NoiseFigures are the figures of one process, over some model-seconds. Counts are for user
+// mode, except CPUPerOp.
 type NoiseFigures struct {
-	MBW       float64 `json:"mbw"` // bytes a model-second
+	MBW       float64 `json:"mbw"` // bytes per model-second
 	MSR       float64 `json:"msr"`
 	NPMR      float64 `json:"npmr"`
 	RMBR      float64 `json:"rmbr"`
 	Local     float64 `json:"local_ratio"`
-	LatencyUS float64 `json:"latency_us"`         // of requests, mean, model time
-	CPUPerOp  float64 `json:"cycles_per_op"`      // a unit of work, with the kernel's part
-	UserPerOp float64 `json:"user_cycles_per_op"` // without
+	LatencyUS float64 `json:"latency_us"`         // mean of requests, in model time
+	CPUPerOp  float64 `json:"cycles_per_op"`      // per unit of work, including the kernel's part
+	UserPerOp float64 `json:"user_cycles_per_op"` // without the kernel's part
 }
 
-// NoiseGain is what binding brings.
+// NoiseGain is the gain of binding.
 type NoiseGain struct {
 	Latency  float64 `json:"latency"`
 	CPUPerOp float64 `json:"cycles_per_op"`

@@ -18,13 +18,13 @@ var update = flag.Bool("update", false, "rewrite testdata/fit.json")
 
 // Limits of issue 6. They are not to be changed.
 const (
-	ratioLimit    = 0.02 // of the local access ratio, absolute
-	cyclesLimit   = 0.15 // of cycles per operation
-	apart         = 0.15 // placements that the lab separates by more are in the same order
+	ratioLimit    = 0.02 // absolute difference of the local access ratio
+	cyclesLimit   = 0.15 // relative difference of cycles per operation
+	apart         = 0.15 // placements that differ by more in the lab are in the same order
 	convergeLimit = 2.0  // a factor of the time
 
-	// With fewer DRAM reads an operation than that, a load's ratio is that of what ticks
-	// took out of its caches: it is not compared.
+	// With fewer DRAM reads per operation than this, a load's ratio shows only what ticks
+	// removed from its caches: it is not compared.
 	leastDRAM = 0.05
 )
 
@@ -62,7 +62,7 @@ func fitOf(t testing.TB) (f Fit) {
 	return f
 }
 
-// The constants are what the search finds on the four fitted scenarios.
+// The constants are the result of the search on the four fitted scenarios.
 func TestFit(t *testing.T) {
 	f, err := FitOn(shapesOf(t), recordOf(t))
 	if err != nil {
@@ -78,22 +78,22 @@ func TestFit(t *testing.T) {
 		}
 	}
 	want := fitOf(t)
-	same := func(a, b float64) bool { return Within(a, b, 1e-3) } // a solver stops somewhere
+	same := func(a, b float64) bool { return Within(a, b, 1e-3) } // a solver stops near the solution
 	if !same(f.Chase, want.Chase) || !same(f.Line, want.Line) || !same(f.Add, want.Add) || !same(f.Unit, want.Unit) || !same(f.Kernel, want.Kernel) {
 		t.Errorf("the fit is %+v, testdata/fit.json has %+v: 'go test -run Fit -update' and look at TestParity", f, want)
 	}
 	t.Logf("%+v", f)
 }
 
-// both is a load on both sides.
+// both is a load in the lab and in the simulation.
 type both struct {
 	scenario  Scenario
 	load      MeasuredLoad
-	lab       Figures // medians; LocalRatio NaN: not known
+	lab       Figures // medians; LocalRatio NaN: unknown
 	simulated Figures
 }
 
-// simulate runs all that was measured; what was not is in missing.
+// simulate runs all that was measured; missing lists what was not.
 func simulate(t *testing.T, shapes map[string]machine.Shape) (all []both, missing []string) {
 	t.Helper()
 	record, fit := recordOf(t), fitOf(t)
@@ -118,7 +118,7 @@ func simulate(t *testing.T, shapes map[string]machine.Shape) (all []both, missin
 	return all, missing
 }
 
-// The simulated machine against the lab: fitted scenarios, then those that are judged.
+// The simulated machine compared with the lab: the fitted scenarios, then the judged ones.
 func TestParity(t *testing.T) {
 	all, missing := simulate(t, shapesOf(t))
 	for _, name := range missing {
@@ -156,7 +156,7 @@ func (b both) line() string {
 		b.simulated.Cycles/b.lab.Cycles, ratioText(b.lab.LocalRatio), ratioText(b.simulated.LocalRatio), b.lab.DRAM, b.simulated.DRAM)
 }
 
-// ratioText is "none" where nothing was read from DRAM.
+// ratioText is "none" where there were no DRAM reads.
 func ratioText(v float64) string {
 	if math.IsNaN(v) {
 		return " none"
@@ -164,7 +164,7 @@ func ratioText(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// misses is how it is beyond the limits.
+// misses lists how it exceeds the limits.
 func (b both) misses() (wrong []string) {
 	if !Within(b.simulated.Cycles, b.lab.Cycles, cyclesLimit) {
 		wrong = append(wrong, fmt.Sprintf("%s, %s: %.2f cycles an operation, the lab has %.2f: more than %.0f %% apart",
@@ -176,7 +176,7 @@ func (b both) misses() (wrong []string) {
 	return wrong
 }
 
-// misordered compares each two placements of the same work on the same shape.
+// misordered compares each pair of placements of the same work on the same shape.
 func misordered(all []both) (compared int, wrong []string) {
 	for i, a := range all {
 		for _, b := range all[:i] {
@@ -196,8 +196,8 @@ func misordered(all []both) (compared int, wrong []string) {
 	return compared, wrong
 }
 
-// The comparison notices a machine that is another: each of these is out of the limits
-// somewhere, with the constants as they were fitted.
+// The comparison notices a different machine: each of these exceeds the limits somewhere,
+// with the fitted constants.
 func TestParityNotices(t *testing.T) {
 	for name, change := range map[string]func(*machine.Model){
 		"remote memory as near as local": func(m *machine.Model) { m.DRAMCycles = map[int]int{10: 216, 21: 216, 31: 216} },
@@ -224,7 +224,7 @@ func TestParityNotices(t *testing.T) {
 	}
 }
 
-// NUMA balancing brings pages home in about the time that it takes in the lab.
+// NUMA balancing brings pages home in about the same time as in the lab.
 func TestParityConvergence(t *testing.T) {
 	shapes, record, fit := shapesOf(t), recordOf(t), fitOf(t)
 	compared := 0
@@ -255,8 +255,8 @@ func TestParityConvergence(t *testing.T) {
 	}
 }
 
-// Of the scenarios: as many as the issue asks for, each with a name of its own and a
-// command line that the rules can read.
+// The scenarios: as many as the issue requires, each with a unique name and a command line
+// that the rules can read.
 func TestScenarios(t *testing.T) {
 	names, fitted, perShape := map[string]bool{}, map[string]int{}, map[string]int{}
 	for _, s := range Scenarios() {

@@ -14,7 +14,7 @@ import (
 // RecordSchema is the version of a record's wire form.
 const RecordSchema = 2
 
-// Record is what was measured in the lab: of a model, by its own counters.
+// Record is what was measured in the lab: of a model, by the model's counters.
 type Record struct {
 	Schema       int         `json:"schema"`
 	How          string      `json:"how"` // always "modelled (lab)"
@@ -22,7 +22,7 @@ type Record struct {
 	Convergences []Converged `json:"convergences"`
 }
 
-// Origin says with what, and when, something was measured.
+// Origin says what was used for a measurement, and when.
 type Origin struct {
 	Commit string `json:"commit"`
 	Date   string `json:"date"`
@@ -44,16 +44,16 @@ type MeasuredLoad struct {
 	Args       string `json:"args"`
 	Interleave string `json:"interleave,omitempty"`
 	Threads    int    `json:"threads"`
-	Runs       []Run  `json:"runs"` // a fresh process each
+	Runs       []Run  `json:"runs"` // each in a fresh process
 }
 
-// Run is what a load did in some model-seconds. Counts are of user
-// mode, of the CPUs that its threads were tied to, by operation.
+// Run is what a load did in some model-seconds. Counts are for user mode, on the CPUs that
+// its threads were tied to, per operation.
 type Run struct {
 	Cycles       float64 `json:"cycles_per_op"`
 	Instructions float64 `json:"instructions_per_op"`
-	OpsPerSecond float64 `json:"ops_per_model_s"` // all its threads; the kernel's time is in it
-	// LocalRatio is that of DRAM reads; unknown where there were none.
+	OpsPerSecond float64 `json:"ops_per_model_s"` // all its threads; includes the kernel's time
+	// LocalRatio is the local share of DRAM reads; unknown where there were none.
 	LocalRatio unit.Opt[float64] `json:"local_ratio"`
 	DRAM       float64           `json:"dram_per_op"`
 	L2Misses   float64           `json:"l2_misses_per_op"`
@@ -73,14 +73,14 @@ type Converged struct {
 	Runs   []ConvergedRun    `json:"runs"`
 }
 
-// ConvergedRun is one process. Time is from its start, or from when balancing was
+// ConvergedRun is one process. Time counts from its start, or from when balancing was
 // switched on, until 90 % of the pages were at home.
 type ConvergedRun struct {
 	ModelSeconds float64       `json:"model_s"`
 	Curve        []CurveSample `json:"curve"`
 }
 
-// CurveSample is the share of pages at home, some time after.
+// CurveSample is the share of pages at home at a time.
 type CurveSample struct {
 	ModelSeconds float64 `json:"model_s"`
 	Local        float64 `json:"local"`
@@ -100,7 +100,7 @@ func DecodeRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
-// Of is what was measured of a scenario, if it was measured as it is now.
+// Of returns the measurement of a scenario, if it was measured in its present form.
 func (r *Record) Of(s Scenario) (Measured, bool) {
 	for _, m := range r.Scenarios {
 		same := func(a MeasuredLoad, b Load) bool {
@@ -113,7 +113,7 @@ func (r *Record) Of(s Scenario) (Measured, bool) {
 	return Measured{}, false
 }
 
-// Case is what was measured of a case of NUMA balancing, as it is now.
+// Case returns the measurement of a case of NUMA balancing in its present form.
 func (r *Record) Case(c Convergence) (Converged, bool) {
 	for _, m := range r.Convergences {
 		if m.Case == c.Name && m.Args == c.Args {
@@ -124,7 +124,7 @@ func (r *Record) Case(c Convergence) (Converged, bool) {
 }
 
 // Median of a figure over the runs of a load, and its spread: (largest − smallest) /
-// median. Without runs it is not known.
+// median. It is unknown without runs.
 func (m MeasuredLoad) Median(of func(Run) float64) (median, spread float64, ok bool) {
 	if len(m.Runs) == 0 {
 		return 0, 0, false
@@ -147,8 +147,8 @@ func middle(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// Settle sets the time at which a share of the pages had come home, between the two
-// samples around it.
+// Settle sets the time at which a share of the pages had come home, between the two samples
+// around it.
 func (r *ConvergedRun) Settle(share float64) error {
 	for i := 1; i < len(r.Curve); i++ {
 		a, b := r.Curve[i-1], r.Curve[i]

@@ -2,15 +2,15 @@
 
 package parity
 
-// Scenario is loads that run at the same time on a shape of the lab, all threads tied
+// Scenario is loads that run at the same time on a shape of the lab, with all threads tied
 // to CPUs and all memory placed.
 type Scenario struct {
 	Name  string
 	Shape string
-	// Work names what its loads do: scenarios of the same work differ in placement
-	// only, and both sides put these in the same order.
+	// Work names what its loads do. Scenarios with the same work differ only in placement,
+	// and both sides put these in the same order.
 	Work   string
-	Fitted bool // else it is judged
+	Fitted bool // false: it is judged
 	Loads  []Load
 }
 
@@ -19,7 +19,8 @@ type Scenario struct {
 type Load struct {
 	Name string
 	Args string
-	// Interleave are nodes over which all of its memory is, e.g. "0-1"; "": none.
+	// Interleave lists the nodes over which all of its memory is interleaved, e.g. "0-1";
+	// "": none.
 	Interleave string
 }
 
@@ -33,11 +34,11 @@ func (l Load) Kind() string {
 	return l.Args
 }
 
-// An operation is a step of a chase (rao's, too), a line of a stream, or a unit of a
+// An operation is a step of a chase (also in rao), a line of a stream, or a unit of a
 // request's work (8 loads, 200 instructions).
 
-// The work of the scenarios. Working sets of 4 MiB miss an LLC of 512 KiB; 1 MiB is
-// twice as large as one; two of 384 KiB are more than one together, and less alone.
+// The work of the scenarios. Working sets of 4 MiB miss an LLC of 512 KiB; 1 MiB is twice
+// its size; two sets of 384 KiB exceed it together, but each fits alone.
 const (
 	chaseLarge = "chase --thp off --ws 4MiB"
 	chaseHalf  = "chase --thp off --ws 1MiB"
@@ -46,14 +47,14 @@ const (
 	streamPut  = "stream --thp off --ws 4MiB --write"
 	raoFew     = "rao --thp off --ws 1MiB --sharing 1KiB --share-every 8"
 	raoMany    = "rao --thp off --ws 1MiB --sharing 64KiB --share-every 8"
-	// Lines that move between cores are most of what this takes. Added to the list after
+	// Moves of lines between cores take most of its time. It was added to the list after
 	// the others were compared: none of them noticed if such moves were free.
 	raoTight = "rao --thp off --ws 32KiB --sharing 1KiB --share-every 16"
-	// Requests of 100 µs, hardware's: all alike, one after the other.
+	// Requests of 100 µs on hardware: all alike, one after the other.
 	serve = "server --thp off --ws 4MiB --closed --short-share 1 --short-us 100:100"
 )
 
-// Scenarios are all of them.
+// Scenarios lists all scenarios.
 func Scenarios() []Scenario { return append(onTwo(), onFour()...) }
 
 func one(name, shape, work, args string) Scenario {
@@ -148,8 +149,8 @@ func onFour() []Scenario {
 	}
 }
 
-// mixOnTwo: two services, one a node, with their memory on nodes a and b, and a hog
-// that streams on node 1.
+// mixOnTwo: two services, one per node, with their memory on nodes a and b, and a hog that
+// streams on node 1.
 func mixOnTwo(name string, a, b int) Scenario {
 	return Scenario{Name: "two/" + name, Shape: "two", Work: "two servers and a stream", Loads: []Load{
 		{Name: "a", Args: serve + " --workers 1 --cpus 0 --bind-mem " + digit(a)},
@@ -158,8 +159,8 @@ func mixOnTwo(name string, a, b int) Scenario {
 	}}
 }
 
-// mixOnFour: the services' nodes are corners that face each other, and the hog's
-// memory is on one of them.
+// mixOnFour: the services' nodes are opposite corners, and the hog's memory is on one of
+// them.
 func mixOnFour(name string, a, b int) Scenario {
 	return Scenario{Name: "four/" + name, Shape: "four", Work: "two servers and a stream", Loads: []Load{
 		{Name: "a", Args: serve + " --workers 2 --cpus 2-3 --bind-mem " + digit(a)},
@@ -170,8 +171,8 @@ func mixOnFour(name string, a, b int) Scenario {
 
 func digit(n int) string { return string(rune('0' + n)) }
 
-// Convergence is a case of NUMA balancing: a chase whose memory its main thread
-// touched first on another node than that of its workers.
+// Convergence is a case of NUMA balancing: a chase whose main thread first touched its
+// memory on another node than that of its workers.
 type Convergence struct {
 	Name  string
 	Shape string
@@ -179,12 +180,12 @@ type Convergence struct {
 	Home  int    // node of the workers
 	From  int    // of the memory
 	// Running: NUMA balancing is switched on when the load has run for longer than the
-	// scan's delay. Else it is on from the process's start.
+	// scan's delay. Else it is on from the start of the process.
 	Running bool
 }
 
-// Convergences are all cases: until 90 % of the pages are local. From the start only
-// where setting up takes less than the scan's delay: 32 MiB take longer.
+// Convergences are all cases: until 90 % of the pages are local. From the start only where
+// setup takes less than the scan's delay: 32 MiB take longer.
 func Convergences() (all []Convergence) {
 	for _, running := range []bool{false, true} {
 		on := func(name, shape, args string, home, from int) {

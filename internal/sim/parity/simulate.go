@@ -15,14 +15,14 @@ import (
 
 // Figures are what a load does in the simulated machine.
 type Figures struct {
-	Cycles       float64 // an operation
+	Cycles       float64 // per operation
 	OpsPerSecond float64 // all its threads
 	LocalRatio   float64 // of DRAM reads
-	DRAM         float64 // reads an operation
+	DRAM         float64 // reads per operation
 }
 
-// Of the simulated time: until queues and shares of caches have settled, and then what
-// is measured. A step is short enough for both.
+// Simulated time: first until queues and shares of caches have settled, then the measured
+// part. A step is short enough for both.
 const (
 	settle  = 2 * time.Second
 	measure = 4 * time.Second
@@ -30,13 +30,13 @@ const (
 )
 
 // labMove is the CPU time of moving a small page in the lab, 0.5–1 ms (docs/limits.md,
-// "Moving memory"), seconds a byte.
+// "Moving memory"), in seconds per byte.
 const labMove = 0.75e-3 / 4096
 
-// worldOf is the shape's machine with these loads, and no behaviour of Linux but what
-// the settings say: threads are tied, and memory is placed. The periods of the guest's
-// kernel are by the guest's clock, which goes as the model's does: they are not
-// stretched by the shape's time factor.
+// worldOf is the shape's machine with these loads, and only the behaviours of Linux in the
+// settings: threads are tied, and memory is placed. The periods of the guest's kernel
+// follow the guest's clock, which is the model's: they are not stretched by the shape's
+// time factor.
 func worldOf(shape machine.Shape, specs []sim.Spec, settings linux.Settings, step time.Duration) (*sim.World, error) {
 	settings.MoveSeconds = labMove
 	return sim.NewWorld(sim.Config{
@@ -45,7 +45,7 @@ func worldOf(shape machine.Shape, specs []sim.Spec, settings linux.Settings, ste
 	})
 }
 
-// Simulate gives the figures of a scenario's loads, in their order.
+// Simulate gives the figures of a scenario's loads, in order.
 func Simulate(shape machine.Shape, s Scenario, f Fit) ([]Figures, error) {
 	var specs []sim.Spec
 	for _, l := range s.Loads {
@@ -86,11 +86,11 @@ func inOrder(s Scenario, truth []sim.Truth) (out []Figures, err error) {
 	return out, nil
 }
 
-// scanDelay is numa_balancing_scan_delay, which one that is running has behind it.
+// scanDelay is numa_balancing_scan_delay, which a running load has behind it.
 const scanDelay = 1.0
 
 // Converge is the time until a share of a load's private pages are at home under NUMA
-// balancing, its threads tied there and its memory first touched elsewhere.
+// balancing, with its threads tied there and its memory first touched elsewhere.
 func Converge(shape machine.Shape, c Convergence, f Fit, share float64) (seconds float64, err error) {
 	l := Load{Name: "load", Args: c.Args}
 	spec, err := SpecOf(l, f, float64(shape.Model.StreamParallelism))

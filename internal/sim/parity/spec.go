@@ -13,25 +13,25 @@ import (
 	"homenode/internal/unit"
 )
 
-// Fit is what a load's source does not tell: cycles of its instructions, with what the
-// looks at the clock between batches cost, and the time that the guest's kernel takes.
-// Each is fitted on one scenario, the kernel's share on all four.
+// Fit is what a load's source does not show: the cycles of its instructions, including the
+// clock reads between batches, and the time of the guest's kernel. Each constant is fitted
+// on one scenario, the kernel's share on all four.
 type Fit struct {
-	Chase  float64 `json:"chase_cycles"` // of a step
-	Line   float64 `json:"line_cycles"`  // of a line of a stream
-	Add    float64 `json:"add_cycles"`   // of picking a line and adding, beyond the system's Atomic
-	Unit   float64 `json:"unit_cycles"`  // of a unit of a request
-	Kernel float64 `json:"kernel_share"` // of the time of a CPU that a load keeps busy
+	Chase  float64 `json:"chase_cycles"` // per step
+	Line   float64 `json:"line_cycles"`  // per line of a stream
+	Add    float64 `json:"add_cycles"`   // to pick a line and add, beyond the system's Atomic
+	Unit   float64 `json:"unit_cycles"`  // per unit of a request
+	Kernel float64 `json:"kernel_share"` // share of the time of a CPU that a load keeps busy
 }
 
-// SpecOf is the workload of a load, by one rule a kind.
+// SpecOf is the workload of a load, by one rule per kind.
 //
 //  1. An operation is a step, a line or a unit, as in Scenario.
-//  2. A chase goes around its lines in one fixed order, so that each is used once a lap:
-//     it is a stream with one miss at a time. A server's requests begin anywhere: they
-//     use lines at random. Streams have the parallelism of the lab's model.
+//  2. A chase goes around its lines in one fixed order, so each is used once per lap: it
+//     is a stream with one miss at a time. A server's requests begin anywhere, so they use
+//     lines at random. Streams have the parallelism of the lab's model.
 //  3. A stream of stores writes every line back.
-//  4. Of the CPUs' time the kernel's share is taken away, as a limit.
+//  4. The kernel's share is subtracted from the CPUs' time, as a limit.
 //  5. Memory is where the command line puts it.
 func SpecOf(l Load, f Fit, parallelism float64) (sim.Spec, error) {
 	o, err := optionsOf(l.Args)
@@ -73,12 +73,12 @@ func chaseWork(o options, f Fit) sim.WorkSpec {
 		{Size: o.ws, Accesses: 1, Parallelism: 1, Stream: true}}}
 }
 
-// options are those of homenode-load that the rules know.
+// options are the options of homenode-load that the rules know.
 type options struct {
 	mode        string
 	threads     int
 	ws, sharing unit.Bytes
-	every       float64 // steps to an add
+	every       float64 // steps per add
 	write       bool
 	worker      bool // first touch by the workers
 	cpus        string
@@ -146,7 +146,7 @@ func (o *options) set(name, value string) (err error) {
 	return nil
 }
 
-// place puts threads and memory where the command line has them.
+// place puts threads and memory where the command line puts them.
 func (o options) place(s *sim.Spec, l Load) (err error) {
 	s.Memory.Private = o.ws * unit.Bytes(o.threads)
 	s.Memory.Toucher = "main"
@@ -173,5 +173,5 @@ func parseNodes(text string) (set.NodeSet, error) {
 	return set.ParseNodes(text)
 }
 
-// Within says whether got is want ± a share of it.
+// Within reports whether got is want ± a share of it.
 func Within(got, want, share float64) bool { return math.Abs(got-want) <= share*math.Abs(want) }

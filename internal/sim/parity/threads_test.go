@@ -11,8 +11,8 @@ import (
 	"homenode/internal/sim/threadworld"
 )
 
-// TestParityOfThreads is the lab's scenarios in the world of single threads: it says what
-// package sim says, which TestParity holds to the lab.
+// TestParityOfThreads runs the lab's scenarios in the world of single threads: it gives the
+// results of package sim, which TestParity compares with the lab.
 func TestParityOfThreads(t *testing.T) {
 	shapes, f, compared := shapesOf(t), fitOf(t), 0
 	for _, s := range Scenarios() {

@@ -23,13 +23,13 @@ import (
 	"homenode/internal/window"
 )
 
-// guess is what the policy took one application for, and what it is.
+// guess is the policy's class of one application, and its true class.
 type guess struct {
 	truth apps.Finding
 	says  vmmap.Verdict
 }
 
-// How a company is spread over caches.
+// How the applications of a company are spread over caches.
 const (
 	halves   = "a half of a cache each" // as the constants were fitted
 	quarters = "a quarter of a cache each"
@@ -37,11 +37,11 @@ const (
 	unbound  = "as large as halves, wherever Linux puts them"
 )
 
-// seats are CPUs of single places: one thread a core.
+// seats are CPUs for single applications: one thread per core.
 func seats(m machine.Machine, how string) (all []set.CPUSet) {
 	var before []int
 	for k, llc := range m.LLCs {
-		var first []int // of each core
+		var first []int // first CPU of each core
 		for _, core := range m.Cores {
 			if id, ok := core.Intersect(llc.CPUs).First(); ok {
 				first = append(first, id)
@@ -64,8 +64,8 @@ func seats(m machine.Machine, how string) (all []set.CPUSet) {
 	return all
 }
 
-// company puts drawn applications on seats, with neighbours or alone;
-// memory of some is on another node.
+// company puts drawn applications on seats, with neighbours or alone; the memory of some is
+// on another node.
 func company(m machine.Machine, y *memsys.System, seed uint64, how string) (specs []sim.Spec, truth []apps.Finding) {
 	r := detmath.NewRandom(seed, "company")
 	places := seats(m, how)
@@ -90,7 +90,7 @@ func company(m machine.Machine, y *memsys.System, seed uint64, how string) (spec
 	return specs, truth
 }
 
-// guesses lets a world of single threads run for some windows of a second.
+// guesses runs a world of single threads for some windows of a second.
 func guesses(t *testing.T, name, how string, seed uint64, windows int, cfg vmmap.Config) (all []guess) {
 	t.Helper()
 	return guessesOf(t, name, how, seed, windows, cfg, func(*window.Window) {})
@@ -120,16 +120,16 @@ func guessesOf(t *testing.T, name, how string, seed uint64, windows int, cfg vmm
 	return all
 }
 
-// What drawn applications are is inferred from windows of single threads, beside random
+// Classes of drawn applications are inferred from windows of single threads, beside random
 // neighbours, some with remote memory. The inference was fitted on halves of seeds 1 to 30
-// of the first three machines (decision 0020); these are others, and Kunpeng is a machine
-// that it was not fitted on. Inference inverts laws that the simulator has, too: what is
-// right here need not be so on hardware.
+// of the first three machines (decision 0020). These are other seeds, and Kunpeng is a
+// machine that it was not fitted on. The inference inverts laws that the simulator uses,
+// too: what is right here need not be right on hardware.
 func TestClassesAreInferred(t *testing.T) {
 	const from, seeds, windows = 201, 40, 6
 	for _, c := range []struct {
 		how                string
-		classes, sensitive float64 // that must be right
+		classes, sensitive float64 // shares that must be right
 	}{{halves, 0.90, 0.90}, {quarters, 0.85, 0.85}, {across, 0.85, 0.90}, {unbound, 0.82, 0.82}} {
 		for _, name := range []string{machines.Opteron, machines.FourNodes, machines.DualE5620, machines.Kunpeng} {
 			t.Run(c.how+"/"+name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestClassesAreInferred(t *testing.T) {
 	}
 }
 
-// Where nothing counts what a workload holds of a cache, what all bring into it bounds
-// that, and a class is said only if the bounds leave no other.
+// Where a workload's occupancy is not counted, the lines that all bring into the cache
+// bound it, and a class is given only if the bounds leave no other.
 func TestClassesWithoutOccupancy(t *testing.T) {
 	const from, seeds, windows = 301, 20, 6
 	for _, c := range []struct {
@@ -205,8 +205,8 @@ func named(c vmmap.Class) string {
 	return string(c)
 }
 
-// spinners lets a mix run under Linux alone. It returns how many windows of workloads
-// whose threads spin at barriers, and of others, the policy says nothing of their IPC.
+// spinners runs a mix under Linux alone. It counts the windows in which the policy does not
+// judge by IPC, for workloads whose threads spin at barriers and for others.
 func spinners(t *testing.T, name, mix string, windows int) (none, all map[bool]int) {
 	t.Helper()
 	b, _ := machines.Find(name)
@@ -240,7 +240,7 @@ func spinners(t *testing.T, name, mix string, windows int) (none, all map[bool]i
 }
 
 // Programs whose threads wait for each other are not judged by their instructions; others
-// are, but for their first windows.
+// are, except in their first windows.
 func TestSpinnersAreSeen(t *testing.T) {
 	for _, name := range []string{machines.Opteron, machines.Kunpeng} {
 		for _, x := range apps.Mixes() {
@@ -253,8 +253,8 @@ func TestSpinnersAreSeen(t *testing.T) {
 	}
 }
 
-// A Step ends in time on 128 CPUs with a program on each: what it allocates goes by the
-// programs, and not by their square. It takes about a millisecond.
+// A Step ends in time on 128 CPUs with a program on each: its allocations grow with the
+// programs, not with their square. It takes about a millisecond.
 func TestStepEndsInTime(t *testing.T) {
 	b, _ := machines.Find(machines.Kunpeng)
 	m, y := b.Make()

@@ -46,7 +46,7 @@ model:
   stream_parallelism: 4
 `
 
-// reader does so many reads an operation of its private working set, and adds to lines
+// reader does this many reads of its private working set per operation, and adds to lines
 // that all its threads share.
 func reader(name string, n int, private unit.Bytes, adds float64) sim.Spec {
 	yes := true
@@ -77,7 +77,7 @@ func newThreadTrial(t *testing.T, name string, seed uint64, cfg brm.Config, spec
 		Specs: specs, Seed: seed, Start: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}
 	for i := range c.System.Domains {
-		c.System.Domains[i].LLC = float64(12 * unit.MiB) // a shape's is a power of two
+		c.System.Domains[i].LLC = float64(12 * unit.MiB) // a shape's LLC is a power of two
 	}
 	w, err := threadworld.NewWorld(c)
 	if err != nil {
@@ -92,7 +92,7 @@ func newThreadTrial(t *testing.T, name string, seed uint64, cfg brm.Config, spec
 	return &threadTrial{world: w, loop: l, m: c.Machine}
 }
 
-// put starts a workload's threads on CPUs, once; the kernel may move them from there.
+// put starts a workload's threads on CPUs; afterwards the kernel may move them.
 func (x *threadTrial) put(workload string, cpus ...int) {
 	w, _ := x.world.Window().Workload(workload)
 	var steps []action.Step
@@ -102,8 +102,8 @@ func (x *threadTrial) put(workload string, cpus ...int) {
 	x.world.Apply(steps)
 }
 
-// run tells the share of periods, after the first so many, in which ok was true of the
-// nodes of a workload's threads.
+// run returns the share of periods, after the first ones, in which ok was true of the nodes
+// of a workload's threads.
 func (x *threadTrial) run(workload string, periods, after int, ok func(nodes []int) bool) float64 {
 	good := 0
 	for i := range periods {
@@ -138,7 +138,7 @@ func allOn(node int) func([]int) bool {
 func together(nodes []int) bool { return allOn(nodes[0])(nodes) }
 func apart(nodes []int) bool    { return !together(nodes) }
 
-// ops are a workload's operations, and its threads' moves and CPU seconds.
+// truth is a workload's operations, and its threads' moves and CPU seconds.
 func (x *threadTrial) truth(workload string) (ops float64, moves int, least, most float64) {
 	for _, th := range x.world.Threads() {
 		if th.Workload != workload {
@@ -154,8 +154,8 @@ func (x *threadTrial) truth(workload string) (ops float64, moves int, least, mos
 	return ops, moves, least, most
 }
 
-// Started where they are worst: Linux leaves them there, whose balancing knows of load
-// only; BRM finds the better placement within 2 s and keeps it, but for looks elsewhere.
+// The threads start in the worst place. Linux, which balances load only, leaves them there.
+// BRM finds the better placement within 2 s and keeps it, except for exploration.
 func TestBRMFindsTheNode(t *testing.T) {
 	far := reader("a", 2, 64*unit.MiB, 0)
 	far.Start.Touch = set.FromNodes(1)
@@ -166,7 +166,7 @@ func TestBRMFindsTheNode(t *testing.T) {
 		spec sim.Spec
 		cpus []int
 		ok   func([]int) bool
-		gain float64 // operations, at least
+		gain float64 // least gain of operations
 	}{
 		{"memory on node 1, started on node 0", far, []int{0, 1}, allOn(1), 1.4},
 		{"the same, and no tag says that it matters", unsaid, []int{0, 1}, allOn(1), 1.4},
@@ -193,8 +193,8 @@ func TestBRMFindsTheNode(t *testing.T) {
 type mix struct {
 	name   string
 	specs  []sim.Spec
-	gain   float64 // of the geometric mean of operations, at least
-	unfair float64 // by how much least/most CPU time of a load's threads may fall
+	gain   float64 // least gain of the geometric mean of operations
+	unfair float64 // the most that least/most CPU time of a load's threads may fall
 }
 
 func mixes() []mix {
@@ -241,8 +241,8 @@ func gainOf(t *testing.T, m mix, cfg brm.Config, seed uint64) (gain, fair, witho
 	return gain, fairness[BRM], fairness[None]
 }
 
-// Mixes gain, whoever cannot gain pays less than 3 %, and threads of a load have as
-// equal shares of CPU time as without; tagged by their operator, and inferred.
+// Mixes gain, loads that cannot gain lose less than 3 %, and the CPU time of a load's
+// threads is as equal as without BRM; with operator's tags, and inferred.
 func TestBRMOnMixes(t *testing.T) {
 	for _, tagged := range []bool{true, false} {
 		for _, m := range mixes() {
@@ -262,7 +262,7 @@ func TestBRMOnMixes(t *testing.T) {
 	}
 }
 
-// The default is to be no worse than what it was chosen over; see decision 0019.
+// The default is no worse than the alternatives it was chosen over; see decision 0019.
 func TestBRMDefaults(t *testing.T) {
 	const seeds = 4
 	change := map[string]func(*brm.Config){
@@ -290,14 +290,14 @@ func TestBRMDefaults(t *testing.T) {
 	}
 }
 
-// fullCase is a mix without room for all, under a BRM.
+// fullCase is a mix without room for all threads, under a BRM.
 type fullCase struct {
 	mix            mix
 	change         func(*brm.Config)
 	gain, fair     float64 // at least
-	tail           float64 // 99th percentiles, geometric mean, times those without, at most
-	moves          int     // in 15 s, at most, in the mean
-	ops, p99, even float64 // found, in the mean; even is the least
+	tail           float64 // most that the geometric mean of 99th percentiles may be, as a multiple of that without BRM
+	moves          int     // most moves in 15 s, as a mean
+	ops, p99, even float64 // means found; even is the least
 	pins           int
 }
 
@@ -345,9 +345,9 @@ func (c *fullCase) run(t *testing.T, seed uint64) {
 	c.p99 += p99[BRM] / p99[None]
 }
 
-// On full machines a move costs another thread a CPU, for as long as the kernel takes to make
-// room: it is made where it pays. Operations that two threads on a CPU make late are the
-// 99th percentile. With hold no thread is tied to a node that has too few CPUs.
+// On full machines a move costs another thread a CPU, until the kernel has made room: it is
+// made where it pays. The 99th percentile shows operations that are late because two
+// threads share a CPU. With hold no thread is tied to a node that has too few CPUs.
 func TestBRMWhereCPUsAreFew(t *testing.T) {
 	const seeds = 4
 	for i, c := range fullCases() {

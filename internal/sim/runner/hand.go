@@ -13,16 +13,16 @@ import (
 	"homenode/internal/window"
 )
 
-// hand is what an operator does who knows the machine and every workload, and places
-// them once: at the first window, and again when workloads come or go. It is an
-// oracle: it sees the specs and the machine's model (see Oracle), which no policy can.
-// It is a measure for policies, not one of them, and no ceiling: what is best to the
-// oracle, which is simpler than the world, need not be best in it.
+// hand is what an operator does who knows the machine and every workload, and places them
+// once: at the first window, and again when workloads come or go. It is an oracle: it sees
+// the specs and the machine's model (see Oracle), which no policy can. It is a reference
+// for policies, not one of them, and no ceiling: the oracle is simpler than the world, so
+// its best need not be best in the world.
 type hand struct {
 	sys   *memsys.System
 	specs []known
-	ids   []string // that the last decision was for
-	least int      // workloads without which there is no decision
+	ids   []string // workloads of the last decision
+	least int      // least number of workloads for a decision
 	jobs  map[string]*handJob
 	memo  *Memo
 	stop  func() bool
@@ -34,14 +34,14 @@ type known struct {
 	spec *sim.Spec
 }
 
-// handJob is what was decided for a workload and what was done about it.
+// handJob is the decision for a workload, and what was done about it.
 type handJob struct {
 	want, is set.NodeSet // empty: unbound
 	waiting  bool        // unbound, to be bound elsewhere
 	tries    int
 }
 
-// mostTries is how often a refused binding is asked for again (EBUSY passes).
+// mostTries is how often a refused binding is requested again (EBUSY passes).
 const mostTries = 10
 
 func newHand(o Options) *hand {
@@ -50,7 +50,7 @@ func newHand(o Options) *hand {
 	return h
 }
 
-// knownOf are all workloads that will come, and how many there must be for a decision.
+// knownOf lists all workloads that will come, and how many there must be for a decision.
 func knownOf(o Options) (all []known, least int) {
 	for i := range o.Specs {
 		for _, id := range o.Specs[i].IDs() {
@@ -98,7 +98,7 @@ func (h *hand) outcomes(w window.Window) {
 	}
 }
 
-// next is what brings a workload to where it should be.
+// next is the actions that bring a workload to where it should be.
 func (j *handJob) next(wl window.Workload) []action.Action {
 	a := action.Action{Workload: wl.ID, Reason: action.Reason{Rule: "hand", Workload: wl.ID}}
 	switch {
@@ -116,9 +116,9 @@ func (j *handJob) next(wl window.Workload) []action.Action {
 	return []action.Action{a}
 }
 
-// decide searches for the best placement of what is here.
+// decide searches for the best placement of the present workloads.
 func (h *hand) decide(w window.Window) {
-	var at []int // in Window.Workloads
+	var at []int // indexes in Window.Workloads
 	var here []Contender
 	for i, wl := range w.Workloads {
 		k := slices.IndexFunc(h.specs, func(k known) bool { return k.id == wl.ID })
@@ -130,7 +130,7 @@ func (h *hand) decide(w window.Window) {
 	}
 	for id := range h.jobs {
 		if _, ok := w.Workload(id); !ok {
-			delete(h.jobs, id) // one that comes back is a new one
+			delete(h.jobs, id) // a workload that comes back is a new one
 		}
 	}
 	best := h.memo.search(h.sys, here, h.stop)
@@ -163,7 +163,7 @@ func (h *hand) contender(w window.Window, wl window.Workload, spec *sim.Spec) Co
 	return c
 }
 
-// nodeSet is empty for all nodes that have CPUs: that is no binding.
+// nodeSet is empty for all nodes that have CPUs, as that is no binding.
 func (h *hand) nodeSet(nodes Nodes) set.NodeSet {
 	var some set.NodeSet
 	missing := false

@@ -14,15 +14,15 @@ import (
 )
 
 // handThreads is Rao's hand-optimised placement: an operator who knows the machine and
-// every workload pins each thread once, at the first window and again when workloads
-// come or go. Memory stays where it is. As Hand it sees the specs and the machine's
-// model, which no policy can; and it is no ceiling: what is best to the oracle, which is
-// simpler than the world, need not be best in it.
+// every workload pins each thread once, at the first window and again when workloads come
+// or go. Memory stays where it is. As Hand it sees the specs and the machine's model, which
+// no policy can. It is no ceiling: the oracle is simpler than the world, so its best need
+// not be best in the world.
 type handThreads struct {
 	sys   *memsys.System
 	specs []known
-	here  []string // IDs that the last decision was for
-	least int      // workloads without which there is no decision
+	here  []string // IDs of the last decision
+	least int      // least number of workloads for a decision
 	homes map[threadKey]int
 	pins  map[threadKey]*pin
 }
@@ -32,7 +32,7 @@ type threadKey struct {
 	thread   int
 }
 
-// pin is what was decided for a thread, and how often it was asked for.
+// pin is the decision for a thread, and how often it was requested.
 type pin struct {
 	cpus  set.CPUSet
 	tries int
@@ -81,7 +81,7 @@ func (h *handThreads) wanted(w window.Window) []action.Action {
 	return actions
 }
 
-// forget drops those that are gone: one that comes back is a new one.
+// forget drops workloads that are gone: one that comes back is a new one.
 func (h *handThreads) forget(here []string) {
 	for k := range h.pins {
 		if !slices.Contains(here, k.workload) {
@@ -95,7 +95,8 @@ func (h *handThreads) forget(here []string) {
 	}
 }
 
-// decide searches for the best placement of what is here, and gives each thread a CPU.
+// decide searches for the best placement of the present threads, and gives each thread a
+// CPU.
 func (h *handThreads) decide(m machine.Machine, w window.Window) {
 	domains := domainCPUs(m, h.sys)
 	var jobs []ThreadJob
@@ -117,9 +118,9 @@ func (h *handThreads) decide(m machine.Machine, w window.Window) {
 	}
 }
 
-// job is a workload as the search wants it. Private memory is where the thread was when
-// it was first seen, unless the spec says where it was touched: a window tells the pages
-// of a workload, not whose they are. What of its pages is not private is its shared ones'.
+// job is a workload in the search's form. Private memory is where the thread was when it
+// was first seen, unless the spec says where it was touched: a window has the pages of a
+// workload, but not of its threads. Pages that are not private are shared.
 func (h *handThreads) job(m machine.Machine, w window.Window, wl *window.Workload, spec *sim.Spec) ThreadJob {
 	job := ThreadJob{Spec: spec, Shared: make([]float64, len(h.sys.Nodes))}
 	pages, _ := wl.PagesByNode()
@@ -146,7 +147,7 @@ func (h *handThreads) job(m machine.Machine, w window.Window, wl *window.Workloa
 	return job
 }
 
-// homeOf are the indexes of the nodes that a thread's private memory is on.
+// homeOf are the indexes of the nodes of a thread's private memory.
 func (h *handThreads) homeOf(m machine.Machine, id string, t window.Thread, spec *sim.Spec) []int {
 	var nodes []int
 	for _, some := range []set.NodeSet{spec.Start.Bind, spec.Start.Interleave, spec.Start.Touch} {
@@ -176,7 +177,7 @@ func sum(of []float64) (s float64) {
 	return s
 }
 
-// normalise makes shares of amounts; all 0 stay so.
+// normalise turns amounts into shares; all 0 stay so.
 func normalise(of []float64) {
 	all := sum(of)
 	for i := range of {
@@ -186,7 +187,7 @@ func normalise(of []float64) {
 	}
 }
 
-// placedOn is the CPU that each thread is on; -1: unknown.
+// placedOn is the CPU of each thread; -1: unknown.
 func placedOn(w window.Window, keys []threadKey) []int {
 	on := make([]int, len(keys))
 	for i, k := range keys {
@@ -199,7 +200,7 @@ func placedOn(w window.Window, keys []threadKey) []int {
 	return on
 }
 
-// domainCPUs are the CPUs of each domain, as a world has them.
+// domainCPUs are the CPUs of each domain, as in a world.
 func domainCPUs(m machine.Machine, sys *memsys.System) []set.CPUSet {
 	out := make([]set.CPUSet, len(sys.Domains))
 	for cpu, d := range (sim.Config{Machine: m, System: *sys}).Domains() {
@@ -210,10 +211,10 @@ func domainCPUs(m machine.Machine, sys *memsys.System) []set.CPUSet {
 	return out
 }
 
-// cpusOf gives each thread of a domain a CPU of its own: the one that it is on if it
-// can have it, else the first that is free. Which one makes no difference here: memsys
-// knows how many CPUs of a domain are busy, and has siblings by that number. Where there
-// are more threads than CPUs they all may have all of the domain.
+// cpusOf gives each thread of a domain a CPU of its own: its present one if possible, else
+// the first free one. Which one makes no difference here: memsys knows only how many CPUs
+// of a domain are busy, and computes siblings from that number. Where there are more
+// threads than CPUs, all of them may use the whole domain.
 func cpusOf(domains []set.CPUSet, places, on []int) []set.CPUSet {
 	out := make([]set.CPUSet, len(places))
 	for d, cpus := range domains {

@@ -20,7 +20,7 @@ import (
 	"homenode/internal/window"
 )
 
-// oneNode is all memory on a node.
+// oneNode is all memory on one node.
 func oneNode(nodes, k int) []float64 {
 	home := make([]float64, nodes)
 	home[k] = 1
@@ -44,7 +44,7 @@ func randomJobs(r *rand.Rand, n, threads, nodes int) []ThreadJob {
 	return jobs
 }
 
-// The dumb twin: every domain for every thread.
+// The brute-force twin: every domain for every thread.
 func bestThreads(o *threadOracle, p Placement, i int) float64 {
 	if i == len(p) {
 		return o.Score(p)
@@ -81,7 +81,7 @@ func TestSearchThreadsFindsTheBest(t *testing.T) {
 	}
 }
 
-// Climbing, as for many threads, comes near the best of all.
+// Climbing, as for many threads, comes near the overall best.
 func TestClimbIsNear(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 12))
 	sys := memsys.FromShape(shapetest.Shape(t, "two"))
@@ -97,8 +97,8 @@ func TestClimbIsNear(t *testing.T) {
 	}
 }
 
-// No domain has more threads than CPUs while others have room; where there are more
-// threads than CPUs, none has more than its part.
+// No domain has more threads than CPUs while others have room. Where there are more threads
+// than CPUs, no domain has more than its part.
 func TestSearchThreadsHasRoom(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 13))
 	sys := memsys.FromShape(shapetest.Shape(t, "two"))
@@ -123,8 +123,8 @@ func TestSearchThreadsHasRoom(t *testing.T) {
 	}
 }
 
-// Threads go where their memory is, and those that would share a cache they overflow go
-// apart, if that is worth more.
+// Threads go where their memory is. Threads that together overflow a cache go apart, if
+// that is worth more.
 func TestSearchThreadsKnowsWhatMatters(t *testing.T) {
 	sys := memsys.FromShape(shapetest.Shape(t, "two"))
 	spec := func(size unit.Bytes) *sim.Spec {
@@ -151,8 +151,8 @@ func handWindow(m machine.Machine, pinned bool) window.Window {
 	return w
 }
 
-// It pins each thread once to a CPU of its own, asks again when refused, stops when it is
-// done, and leaves alone threads that another process tied.
+// It pins each thread once to a CPU of its own, requests that again when refused, stops
+// when it is done, and leaves alone threads that another process tied.
 func TestHandThreadsPinsOnce(t *testing.T) {
 	s := shapetest.Shape(t, "two")
 	m := s.Machine()
@@ -181,7 +181,8 @@ func TestHandThreadsPinsOnce(t *testing.T) {
 	}
 }
 
-// CPUs of a domain: each its own while there are enough, the one it is on where it can.
+// CPUs of a domain: each thread has its own while there are enough, its present one where
+// possible.
 func TestCPUsOf(t *testing.T) {
 	domains := []set.CPUSet{set.FromCPUs(0, 1), set.FromCPUs(2, 3)}
 	got := cpusOf(domains, []int{0, 0, 1, 1, 1}, []int{1, 3, 2, -1, 0})

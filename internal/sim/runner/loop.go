@@ -33,9 +33,9 @@ type Loop struct {
 	loop control.Loop
 }
 
-// Counts is what became of a loop's steps.
+// Counts are the outcomes of a loop's steps.
 type Counts struct {
-	Pins    int     // pin-threads done that put a thread somewhere
+	Pins    int     // pin-threads done that placed a thread
 	Binds   int     // set-cpus done, of bindings with memory
 	Asides  int     // set-cpus done, of CPUs only
 	Unbinds int     // restores done
@@ -44,13 +44,13 @@ type Counts struct {
 	CPU     float64 // seconds that the mover took
 }
 
-// Round is one period: the world runs, the policy sees it, and steps are taken at
-// the end. The window is what the policy saw.
+// Round is one period: the world runs, the policy sees it, and steps are taken at the end.
+// The returned window is what the policy saw.
 func (l *Loop) Round() window.Window {
 	w := simulated{l}
 	l.loop.World, l.loop.Policy, l.loop.Applier = w, l.Policy, w
 	l.loop.Actuate, l.loop.Period = l.Actuate, l.Period
-	l.loop.Took = func(o action.Outcome) { l.count(o) } // of a step that was refused at once
+	l.loop.Took = func(o action.Outcome) { l.count(o) } // for a step that was refused at once
 	r, _ := l.loop.Round(context.Background())          // a simulated world can always be read
 	for _, o := range r.Own {
 		if o.Status == action.Refused {
@@ -60,7 +60,7 @@ func (l *Loop) Round() window.Window {
 	return r.Window
 }
 
-// simulated is a loop's world. What became of a step is in the world's next window.
+// simulated is a loop's world. The outcome of a step is in the world's next window.
 type simulated struct{ *Loop }
 
 func (s simulated) Machine() machine.Machine { return s.Loop.Machine }
@@ -76,8 +76,8 @@ func (s simulated) Apply(_ context.Context, steps []action.Step, _ func(action.O
 	s.World.Apply(steps)
 }
 
-// count is of what the world did, before the next decision: the jobs are still those that
-// asked for it.
+// count counts what the world did, before the next decision: the jobs are still those that
+// requested it.
 func (l *Loop) count(outcomes ...action.Outcome) {
 	for _, o := range outcomes {
 		l.Counts.Moved += float64(o.Moved)
@@ -100,8 +100,8 @@ func (l *Loop) count(outcomes ...action.Outcome) {
 	}
 }
 
-// Bound says whether a workload is bound to nodes now, as far as the loop knows:
-// its CPUs are set, and its memory is there or on its way.
+// Bound reports whether a workload is bound to nodes now, as far as the loop knows: its
+// CPUs are set, and its memory is there or on its way.
 func (l *Loop) Bound(id string) bool {
 	job, ok := l.loop.Jobs().Job(id)
 	if !ok || job.CPUsOnly {
@@ -114,5 +114,5 @@ func (l *Loop) Bound(id string) bool {
 	return false
 }
 
-// Jobs are what is under way.
+// Jobs are the jobs under way.
 func (l *Loop) Jobs() actuate.State { return l.loop.Jobs() }

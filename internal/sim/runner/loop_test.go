@@ -16,7 +16,7 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// toy is a world without time: what the script says, and steps done at once.
+// toy is a world without time: the script says what happens, and steps are done at once.
 type toy struct{ *windowtest.Host }
 
 func (toy) Run(time.Duration) {}
@@ -71,7 +71,7 @@ func TestLoopLeavesAlone(t *testing.T) {
 	}
 }
 
-// A refusal is told to the policy in the next window, and counted.
+// A refusal is reported to the policy in the next window, and counted.
 func TestLoopCountsRefusals(t *testing.T) {
 	w := newToy()
 	w.Fault(action.Outcome{Step: action.Step{Workload: "/a", Kind: action.SetCPUs}, Status: action.Refused, Detail: "EBUSY"})

@@ -9,10 +9,10 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// Memo lets worlds that differ in chance only share a search by hand: of the same
-// workloads on the same machine. Where memory is already is left out of it then (chance
-// decided that), so that what comes of it does not depend on whose search was first. It
-// may be used by several at a time.
+// Memo lets worlds that differ only in chance share a search by hand, of the same workloads
+// on the same machine. The search then ignores where memory is (chance decided that), so
+// its result does not depend on which world searched first. Several goroutines may use it
+// at a time.
 type Memo struct {
 	lock  sync.Mutex
 	found map[string]*memoEntry
@@ -23,8 +23,8 @@ type memoEntry struct {
 	best Placement
 }
 
-// search is Search of an Oracle, or what it found before. A key is the system's name and
-// the specs: systems of one name are one.
+// search is Search of an Oracle, or its earlier result. The key is the system's name and
+// the specs: systems of the same name count as one.
 func (m *Memo) search(sys *memsys.System, here []Contender, stop func() bool) Placement {
 	if m == nil {
 		return bestPlaced(sys, here, stop)
@@ -36,7 +36,7 @@ func (m *Memo) search(sys *memsys.System, here []Contender, stop func() bool) Pl
 			Spec  any
 			Fixed Nodes
 		}{here[i].Spec, here[i].Fixed})
-		if err != nil { // a figure that is none: it has no name to be found by
+		if err != nil { // a NaN or infinity: there is no key for it
 			return bestPlaced(sys, here, stop)
 		}
 		key = append(append(key, '\n'), data...)
@@ -52,7 +52,7 @@ func (m *Memo) search(sys *memsys.System, here []Contender, stop func() bool) Pl
 	}
 	m.lock.Unlock()
 	e.once.Do(func() { e.best = bestPlaced(sys, here, stop) })
-	if stop != nil && stop() { // it may be half of one
+	if stop != nil && stop() { // the search may be incomplete
 		m.lock.Lock()
 		delete(m.found, string(key))
 		m.lock.Unlock()

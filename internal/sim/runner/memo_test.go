@@ -11,8 +11,8 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// All of those that share a memo get what a search of their own would find that does not
-// know where memory is; others' workloads are others'.
+// All worlds that share a memo get the result of a search of their own that does not know
+// where memory is. Other workloads have other results.
 func TestMemo(t *testing.T) {
 	_, sys := memsys.DualSkylake()
 	spec := func(accesses float64) *sim.Spec {

@@ -12,36 +12,35 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// Contender is a workload that is to be placed.
+// Contender is a workload to be placed.
 type Contender struct {
 	Spec  *sim.Spec
-	Pages []float64 // bytes by node, where they are now: of two placements as good, the one with less to move wins
+	Pages []float64 // bytes by node, where they are now: of two equally good placements, the one with less to move wins
 	Fixed Nodes     // 0: it may be anywhere
 }
 
-// Oracle is the worth of placements, from what no policy knows: the specs and the
+// Oracle computes the worth of placements from what no policy knows: the specs and the
 // model. It is for Search.
 //
-//  1. What a workload would do alone, all its memory local: cycles of an operation,
-//     and from these the CPUs that it wants at the top of its demand.
-//  2. In a placement: CPUs are given out, to those with few nodes first. What memory is
-//     on the workload's nodes stays where it is, the rest is spread over them; on more
-//     than one its threads wander, and no part of it is next to the thread that uses it.
-//  3. Speed is operations against what was asked for, times cycles alone against
-//     cycles now; without a rate, operations against those alone.
-//  4. The score is the mean logarithm of the speeds, weighted by the CPUs wanted: a
-//     tenth faster is worth the same to all. What has no room for its memory
-//     cannot be.
+//  1. What a workload would do alone with all its memory local: the cycles of an
+//     operation, and from these the CPUs that it wants at the peak of its demand.
+//  2. In a placement, CPUs are given out, first to workloads with few nodes. Memory on the
+//     workload's nodes stays where it is, and the rest is spread over them. On several nodes
+//     its threads migrate, and no part of the memory is local to the thread that uses it.
+//  3. Speed is operations relative to demand, times cycles alone relative to cycles now;
+//     without a rate, operations relative to those alone.
+//  4. The score is the mean logarithm of the speeds, weighted by the CPUs wanted: a tenth
+//     faster is worth the same to all. A placement without room for all memory is invalid.
 //
-// It knows no phases, no hour of the day and no growth: placements by hand are
-// for the top of the day.
+// It knows no phases, no hour of the day and no growth: placements by hand are for the peak
+// of the day.
 type Oracle struct {
 	sys     *memsys.System
 	solver  memsys.Solver
 	all     Nodes // nodes with CPUs and memory
 	loads   []oracleLoad
 	domains [][]int // of each node
-	// Room of Score.
+	// Memory of Score.
 	free, memory []float64
 	share        [][]float64
 	work         []memsys.Load
@@ -55,11 +54,11 @@ type oracleLoad struct {
 	bytes  float64
 	most   float64 // CPUs it may use
 	cycles float64 // alone
-	ops    float64 // asked; or, in a closed loop, done alone
+	ops    float64 // requested; or, in a closed loop, done alone
 	want   float64 // CPUs
 }
 
-// NewOracle looks at each workload alone.
+// NewOracle computes each workload alone.
 func NewOracle(sys *memsys.System, here []Contender) *Oracle {
 	o := &Oracle{sys: sys, domains: make([][]int, len(sys.Nodes)), free: make([]float64, len(sys.Nodes)), memory: make([]float64, len(sys.Nodes))}
 	for d, dom := range sys.Domains {
@@ -107,8 +106,8 @@ func (o *Oracle) alone(c Contender) oracleLoad {
 	return l
 }
 
-// Choices are all sets of nodes on up to four nodes; on more, each node with its
-// nearest 0, 1, 3, 7, … neighbours, and all.
+// Choices are all sets of nodes on up to four nodes; on more, each node with its nearest 0,
+// 1, 3, 7, … neighbours, and all nodes.
 func (o *Oracle) Choices() [][]Nodes {
 	sets := o.sets()
 	choices := make([][]Nodes, len(o.loads))
@@ -142,7 +141,7 @@ func (o *Oracle) sets() []Nodes {
 	return slices.Compact(sets)
 }
 
-// nearest are k nodes around i, itself included.
+// nearest is k nodes around i, i included.
 func (o *Oracle) nearest(i, k int) Nodes {
 	var order []int
 	for j := range o.sys.Nodes {
@@ -167,9 +166,8 @@ func (o *Oracle) Weights() []float64 {
 	return w
 }
 
-// Score is numbers 2 to 4 of Oracle. CPUs wanted depend on the cycles of an
-// operation, which depend on the CPUs given: twice around is near enough for an order
-// of placements.
+// Score is numbers 2 to 4 of Oracle. CPUs wanted depend on the cycles of an operation,
+// which depend on the CPUs given: two rounds are exact enough to order placements.
 func (o *Oracle) Score(p Placement) float64 {
 	if !o.fits(p) {
 		return math.Inf(-1)
@@ -208,8 +206,7 @@ func (o *Oracle) fits(p Placement) bool {
 	return true
 }
 
-// usable is the share of a node's memory that workloads can have: the rest is the
-// kernel's.
+// usable is the share of a node's memory that workloads can have; the rest is the kernel's.
 const usable = 0.95
 
 func (o *Oracle) allowed(n Nodes) Nodes {
@@ -236,8 +233,8 @@ func (o *Oracle) sortNarrow(p Placement) {
 	})
 }
 
-// giveCPUs splits what is wanted over nodes by what is free there; what is above
-// that, by their CPUs. So no more is given than there is.
+// giveCPUs splits what is wanted over nodes by what is free there; what exceeds that, by
+// their CPUs. So no more is given than there is.
 func (o *Oracle) giveCPUs(p Placement) {
 	for k, n := range o.sys.Nodes {
 		o.free[k] = n.CPUs
@@ -268,8 +265,8 @@ func (o *Oracle) giveCPUs(p Placement) {
 	}
 }
 
-// makeLoads is the state of affairs for the solver. An overfull node gives each the
-// same part of what it wants.
+// makeLoads makes the loads for the solver. An overfull node gives each workload the same
+// part of what it wants.
 func (o *Oracle) makeLoads(p Placement) {
 	o.work = o.work[:0]
 	for i := range o.loads {
@@ -294,7 +291,7 @@ func (o *Oracle) makeLoads(p Placement) {
 
 func (l *oracleLoad) threads() float64 { return float64(max(1, l.Spec.Threads)) }
 
-// home is where workload i's accesses go: what is on its nodes now stays there, the
+// home is where workload i's accesses go: memory that is on its nodes now stays there, the
 // rest is spread over them.
 func (o *Oracle) home(nodes Nodes, i int) []float64 {
 	l := &o.loads[i]
@@ -312,7 +309,7 @@ func (o *Oracle) home(nodes Nodes, i int) []float64 {
 	return home
 }
 
-// wantMore is what is asked for at what an operation costs now.
+// wantMore updates the CPUs wanted with the present cycles of an operation.
 func (o *Oracle) wantMore(r *memsys.Result) {
 	for i := range o.loads {
 		cycles, _ := o.now(i, r)
@@ -323,7 +320,7 @@ func (o *Oracle) wantMore(r *memsys.Result) {
 	}
 }
 
-// now is the cycles of an operation and operations a second.
+// now is the present cycles of an operation, and operations per second.
 func (o *Oracle) now(i int, r *memsys.Result) (cycles, ops float64) {
 	for k, load := range o.work {
 		if load.Workload == i {

@@ -44,7 +44,7 @@ func contenders(r *rand.Rand, n, nodes int) []Contender {
 	return all
 }
 
-// The dumb twin: every set of nodes for every workload.
+// The brute-force twin: every set of nodes for every workload.
 func bestOf(o *Oracle, p Placement, i int) float64 {
 	if i == len(p) {
 		return o.Score(p)
@@ -76,7 +76,7 @@ func TestHandIsTheBestOfAll(t *testing.T) {
 	}
 }
 
-// Greedy with swaps, as for many workloads, is near the best of all.
+// Greedy with swaps, as for many workloads, is near the overall best.
 func TestHandOfManyIsNear(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	sys := memsys.FromShape(shapetest.Shape(t, "two"))
@@ -93,7 +93,7 @@ func TestHandOfManyIsNear(t *testing.T) {
 	}
 }
 
-// What has no room cannot be, and what is pinned stays.
+// A placement without room is invalid, and a pinned workload stays.
 func TestOracleLimits(t *testing.T) {
 	sys := memsys.FromShape(shapetest.Shape(t, "two"))
 	big := sim.Spec{Name: "big", Threads: 1, Memory: sim.MemorySpec{Private: unit.Bytes(sys.Nodes[1].Memory)}, Work: sim.WorkSpec{Cycles: 1000}}
@@ -110,7 +110,7 @@ func TestOracleLimits(t *testing.T) {
 	}
 }
 
-// More than four nodes: near ones together, and all.
+// With more than four nodes: near nodes together, and all.
 func TestSetsOfManyNodes(t *testing.T) {
 	sys := memsys.FromShape(shapetest.Shape(t, "opteron"))
 	o := NewOracle(&sys, contenders(rand.New(rand.NewPCG(1, 1)), 1, len(sys.Nodes)))
@@ -143,8 +143,8 @@ func simLoop(t *testing.T, name string, s machine.Shape, specs []sim.Spec) (*Loo
 	return &Loop{World: w, Machine: c.Machine, Policy: p, Actuate: Actuate(name, actuate.DefaultConfig()), Period: 10 * time.Second}, w
 }
 
-// In the world itself: a workload whose memory is on the other node is bound, its
-// memory comes home, and its reads are local.
+// In the world itself: a workload whose memory is on the other node is bound, its memory
+// comes home, and its reads are local.
 func TestBindInTheWorld(t *testing.T) {
 	s := shapetest.Shape(t, "two")
 	spec := sim.Spec{
@@ -177,7 +177,7 @@ func TestBindInTheWorld(t *testing.T) {
 	}
 }
 
-// A refused write is asked for again by hand, and passes.
+// The hand placement requests a refused write again, and it passes.
 func TestHandTriesAgain(t *testing.T) {
 	s := shapetest.Shape(t, "two")
 	spec := sim.Spec{

@@ -18,8 +18,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Policy decides, window after window. It remembers what it must, so one Policy is
-// for one world.
+// Policy decides, window after window. It keeps its own state, so one Policy is for one
+// world.
 type Policy interface {
 	Name() string
 	Step(m machine.Machine, w window.Window) []action.Action
@@ -44,24 +44,24 @@ const (
 	SMMPI         = "sm-mpi"
 )
 
-// Policies are all that New knows, in the order in which to show them.
+// Policies lists all policies that New knows, in the order in which they are shown.
 func Policies() []Kind {
 	return []Kind{
-		{None, "Nobody places anything: Linux alone, as the scenario sets it."},
-		{NUMABalancing, "Nobody places anything, and the kernel balances: kernel.numa_balancing is 1."},
+		{None, "No placement: Linux alone, as the scenario sets it."},
+		{NUMABalancing, "No placement, but the kernel balances: kernel.numa_balancing is 1."},
 		{Interleave, "Workloads without a memory policy are started with 'numactl --interleave=all'."},
-		{Numad, "A user-level daemon like Debian's numad 0.5: binds what uses CPU and memory to the nodes that have most of both left."},
-		{Hand, "Hand-optimised: placed once, by a search (over all placements up to 20,000; else one by one, then moves and swaps). Its oracle knows what workloads ask for at the top of the day, and is simpler than the world: a measure, no ceiling."},
-		{HandThreads, "Hand-optimised for single threads: each is pinned once, by a search over their placements; memory stays where it is. A measure, no ceiling, as hand. Needs single threads."},
-		{MAOA, "MAO with strategy A: unbind what exceeds its quota on a node that is more than 80 % busy."},
+		{Numad, "A user-level daemon like Debian's numad 0.5: binds processes that use CPU and memory to the nodes that have most of both left."},
+		{Hand, "Hand-optimised: placed once, by a search (over all placements up to 20,000; else one by one, then moves and swaps). Its oracle knows the demand of workloads at the peak of the day, and is simpler than the world: a reference, no ceiling."},
+		{HandThreads, "Hand-optimised for single threads: each is pinned once, by a search over their placements; memory stays where it is. A reference, no ceiling, as hand. Needs single threads."},
+		{MAOA, "MAO with strategy A: unbind a workload that exceeds its quota on a node that is more than 80 % busy."},
 		{MAOB, "MAO with strategy B, as in its production: unbind by imbalance against the node's own history. 'mao' is the same."},
 		{BRM, "Rao's Bias Random Migration: threads move, by chance and bias, to where the uncore penalty is least; their memory stays. Needs single threads."},
-		{SMIPC, "Lakew's mapping of VMs by animal classes and distance, judged by instructions a cycle."},
-		{SMMPI, "Lakew's mapping of VMs by animal classes and distance, judged by misses an instruction."},
+		{SMIPC, "Lakew's mapping of VMs by animal classes and distance, judged by instructions per cycle."},
+		{SMMPI, "Lakew's mapping of VMs by animal classes and distance, judged by misses per instruction."},
 	}
 }
 
-// Known says whether New knows the name.
+// Known reports whether New knows the name.
 func Known(name string) bool {
 	if name == MAO {
 		return true
@@ -74,7 +74,7 @@ func Known(name string) bool {
 	return false
 }
 
-// names are for an error.
+// names lists the names, for an error.
 func names() string {
 	var all []string
 	for _, k := range Policies() {
@@ -83,31 +83,31 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// Options are what policies need beside windows. Each looks at its own.
+// Options are what policies need besides windows. Each policy uses its own.
 type Options struct {
 	MAO   mao.Config
 	Numad numad.Config
 	BRM   brm.Config
-	// Animal is of SMIPC and SMMPI; the metric is the name's.
+	// Animal is for SMIPC and SMMPI; the metric follows from the name.
 	Animal vmmap.Config
 	// What the oracle of Hand knows.
 	System memsys.System
 	Specs  []sim.Spec
-	// Patient lets those who place by hand wait until all workloads have come, and then
-	// place them once: a search for each arrival takes its time on many nodes.
+	// Patient makes the policies that place by hand wait until all workloads have come, and
+	// then place them once: on many nodes a search for each arrival takes long.
 	Patient bool
-	// Stop ends a search of Hand on many nodes early, when nobody asks for it any more; nil:
-	// never.
+	// Stop ends a search of Hand on many nodes early, when its result is no longer needed;
+	// nil: never.
 	Stop func() bool
 	// Memo shares the searches of Hand; nil: each world has its own.
 	Memo *Memo
 }
 
-// New makes a policy. MAO's strategy is the name's.
+// New makes a policy. MAO's strategy follows from the name.
 func New(name string, o Options) (Policy, error) {
 	switch name {
 	case None, NUMABalancing, Interleave:
-		return nobody(name), nil
+		return idlePolicy(name), nil
 	case Numad:
 		return &numadPolicy{config: o.Numad}, o.Numad.Validate()
 	case Hand:
@@ -139,7 +139,7 @@ func StrategyOf(name string) (mao.Strategy, bool) {
 	return "", false
 }
 
-// Prepare sets what of a world is the arm's: Linux's NUMA balancing, and how
+// Prepare sets what belongs to the arm in a world: Linux's NUMA balancing, and how
 // workloads start.
 func Prepare(name string, c *sim.Config) {
 	switch name {
@@ -150,12 +150,12 @@ func Prepare(name string, c *sim.Config) {
 	}
 }
 
-// Actuate is how a policy acts. numad moves a process's memory in one go, whatever
-// that costs (migrate_pages in bind_process_and_migrate_memory); who places by hand
-// does it once and knows that it pays. Lakew's mapping moves all of a VM's memory after
-// its CPUs, as libvirt does: as fast as it goes, without asking whether it pays, and
-// whenever it was mapped anew (a guest's memory is anonymous, so no page cache). All of
-// them set CPUs first.
+// Actuate is how a policy acts. numad moves a process's memory in one go, at any cost
+// (migrate_pages in bind_process_and_migrate_memory). A placement by hand is made once, and
+// the operator knows that it pays. Lakew's mapping moves all of a VM's memory after its
+// CPUs, as libvirt does: as fast as possible, without asking whether it pays, and after
+// every new mapping (a guest's memory is anonymous, so no page cache). All of them set CPUs
+// first.
 func Actuate(name string, c actuate.Config) actuate.Config {
 	switch name {
 	case Numad:
@@ -170,14 +170,14 @@ func Actuate(name string, c actuate.Config) actuate.Config {
 	return c
 }
 
-// leastPay is a pay ratio at which whatever is read at all is worth moving.
+// leastPay is a pay ratio at which all memory that is read at all is worth moving.
 const leastPay = 1e-9
 
-// nobody does nothing.
-type nobody string
+// idlePolicy does nothing.
+type idlePolicy string
 
-func (n nobody) Name() string                                      { return string(n) }
-func (nobody) Step(machine.Machine, window.Window) []action.Action { return nil }
+func (n idlePolicy) Name() string                                      { return string(n) }
+func (idlePolicy) Step(machine.Machine, window.Window) []action.Action { return nil }
 
 type maoPolicy struct {
 	name   string

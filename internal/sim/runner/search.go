@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Nodes is a set of indexes of nodes: the simulator's machines have 64 at most.
+// Nodes is a set of indexes of nodes: the simulator's machines have at most 64.
 type Nodes uint64
 
 func (n Nodes) has(i int) bool { return n>>i&1 != 0 }
@@ -18,36 +18,36 @@ func (n Nodes) count() int     { return bits.OnesCount64(uint64(n)) }
 // Placement is the nodes of each workload.
 type Placement []Nodes
 
-// Scorer tells a placement's worth; -Inf: it cannot be.
+// Scorer returns a placement's worth; -Inf: it is invalid.
 type Scorer interface {
-	Choices() [][]Nodes // of each workload, none empty
+	Choices() [][]Nodes // for each workload, none empty
 	Weights() []float64 // larger ones are placed first
 	Score(p Placement) float64
 }
 
 const (
-	// mostTried is up to how many placements all are looked at: nine workloads on two
-	// nodes are 19,683. Each is two fixed points of the memory system, some 40 µs: less
-	// than a second in all.
+	// mostTried is the number of placements up to which all are tried: nine workloads on
+	// two nodes have 19,683. Each takes two fixed points of the memory system, some 40 µs:
+	// less than a second in total.
 	mostTried = 20_000
-	// better is by how much a score must be: less is rounding, and would make the answer
-	// depend on the order in which placements are tried.
+	// better is how much better a score must be. A smaller difference is rounding, and
+	// would make the answer depend on the order in which placements are tried.
 	better = 1e-9
 )
 
-// Search is the best placement: of all, where there are few; else found like this.
+// Search is the best placement: of all, where there are few; else it is found like this.
 //
-//  1. One workload after the other, the heaviest first, goes where it scores best
-//     with those before it, while those after it are anywhere (their last choice).
-//  2. Then any single move and any swap of two that scores better is made, until
-//     there is none.
+//  1. One workload after the other, the heaviest first, goes where it scores best with
+//     those before it, while those after it may be anywhere (their last choice).
+//  2. Then any single move and any swap of two that scores better is made, until there is
+//     none.
 func Search(s Scorer) Placement {
 	choices := s.Choices()
 	if count := product(choices); count <= mostTried {
 		return exhaust(s, choices)
 	}
 	p := greedy(s, choices)
-	each := 0 // placements that a round of number 2 looks at
+	each := 0 // placements that a round of number 2 tries
 	for _, c := range choices {
 		each += len(c)
 	}
@@ -72,7 +72,7 @@ func product(choices [][]Nodes) float64 {
 	return n
 }
 
-// exhaust looks at all.
+// exhaust tries all placements.
 func exhaust(s Scorer, choices [][]Nodes) Placement {
 	digits := make([]int, len(choices))
 	p := make(Placement, len(choices))
@@ -115,7 +115,7 @@ func greedy(s Scorer, choices [][]Nodes) Placement {
 	return p
 }
 
-// move puts workload i where it scores best, if that is above most; what that is.
+// move puts workload i where it scores best, if that is above most, and returns that score.
 func move(s Scorer, choices []Nodes, p Placement, i int, most float64) float64 {
 	best := p[i]
 	for _, c := range choices {
@@ -128,7 +128,7 @@ func move(s Scorer, choices []Nodes, p Placement, i int, most float64) float64 {
 	return most
 }
 
-// improve is number 2 of Search: whether anything got better.
+// improve is number 2 of Search. It reports whether anything got better.
 func improve(s Scorer, choices [][]Nodes, p Placement) bool {
 	start := s.Score(p)
 	most := start

@@ -10,15 +10,15 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// manyNodes is from where on a search over all placements is not affordable: with 20
-// workloads on 36 nodes each of its scores is a state of affairs of 300 loads, as long as
-// workloads that are not placed yet are anywhere.
+// manyNodes is the number of nodes from which on a search over all placements is too
+// expensive: with 20 workloads on 36 nodes each score is a steady state of 300 loads, as
+// long as workloads that are not yet placed may be anywhere.
 const manyNodes = 8
 
-// bestPlaced is the best placement that is affordable: Search's on few nodes. On many,
-// workloads come one after the other, the heaviest first, each to where it scores best
-// beside those before it alone; nothing is improved afterwards. It ends between two of
-// them once stop says so: the rest is placed nowhere then, as the result is not used.
+// bestPlaced is the best affordable placement: Search's on few nodes. On many nodes,
+// workloads are placed one after the other, the heaviest first, each where it scores best
+// beside only those before it; there is no improvement afterwards. It ends between two of
+// them once stop says so; the rest is then placed nowhere, as the result is not used.
 func bestPlaced(sys *memsys.System, here []Contender, stop func() bool) Placement {
 	if len(sys.Nodes) <= manyNodes {
 		return Search(NewOracle(sys, here))

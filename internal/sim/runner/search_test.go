@@ -14,8 +14,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// game is a made-up score: each workload has a worth of each set of nodes, and those
-// that share a node are in each other's way.
+// game is a made-up score: each workload has a worth for each set of nodes, and workloads
+// that share a node cost each other.
 type game struct {
 	sets  []Nodes
 	worth [][]float64
@@ -61,7 +61,7 @@ func (g *game) Score(p Placement) float64 {
 	return score
 }
 
-// brute is the dumb twin.
+// brute is the brute-force twin.
 func brute(g *game, p Placement, i int) float64 {
 	if i == len(p) {
 		return g.Score(p)
@@ -85,7 +85,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 	}
 }
 
-// Nine workloads on two nodes, as in mao-feed.yaml, are all looked at.
+// Nine workloads on two nodes, as in mao-feed.yaml: all placements are tried.
 func TestSearchOfNine(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 10 {
@@ -96,12 +96,12 @@ func TestSearchOfNine(t *testing.T) {
 	}
 }
 
-// Where there are too many to look at all, no single move and no swap is better.
+// Where there are too many placements to try all, no single move and no swap is better.
 func TestSearchOfMany(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	near, all := 0, 100
 	for range all {
-		g := newGame(r, 4, 3) // 7^4: few enough for the twin, but take the other way
+		g := newGame(r, 4, 3) // 7^4: few enough for the twin, but searched the other way
 		choices := g.Choices()
 		p := greedy(g, choices)
 		for improve(g, choices, p) {
@@ -126,8 +126,8 @@ func TestSearchOfMany(t *testing.T) {
 	}
 }
 
-// Where nodes are many workloads are placed one after the other; alone on its node each
-// is as well off as can be.
+// With many nodes, workloads are placed one after the other. Alone on its node each is as
+// well off as possible.
 func TestManyNodes(t *testing.T) {
 	b, _ := machines.Find(machines.Torus)
 	_, y := b.Make()

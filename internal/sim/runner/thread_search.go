@@ -12,24 +12,24 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// ThreadJob is a workload whose threads are to be placed one by one.
+// ThreadJob is a workload whose threads are placed one by one.
 type ThreadJob struct {
 	Spec *sim.Spec
-	// Private[t] is where thread t's own memory is, Shared where that of all threads is:
-	// shares of nodes. Neither moves.
+	// Private[t] is where thread t's own memory is, Shared where the memory of all threads
+	// is: shares of nodes. Neither moves.
 	Private [][]float64
 	Shared  []float64
 }
 
-// threadOracle is the worth of placements of threads, from what no policy knows.
+// threadOracle computes the worth of placements of threads, from what no policy knows.
 //
-//  1. A domain has no more threads than CPUs; if there are more threads than CPUs in
-//     all, none has more than its part of them, rounded up.
-//  2. Threads of a workload with the same memory are alike: where they are, how many
-//     there are is all that counts. One Load each.
-//  3. A workload with barriers does as much as its slowest thread; the traffic of the
-//     others is less then, so that this is solved twice.
-//  4. The score is the mean logarithm of operations a second, weighted by threads: a
+//  1. A domain has no more threads than CPUs. If there are more threads than CPUs in
+//     total, none has more than its part of them, rounded up.
+//  2. Threads of a workload with the same memory are alike: only their number in each
+//     domain counts. One Load each.
+//  3. A workload with barriers does as much as its slowest thread. The traffic of the
+//     others is then smaller, so this is solved twice.
+//  4. The score is the mean logarithm of operations per second, weighted by threads: a
 //     tenth faster is worth the same to all.
 type threadOracle struct {
 	sys     *memsys.System
@@ -39,20 +39,20 @@ type threadOracle struct {
 	threads []oneThread
 	kinds   []kind
 	room    []int // threads that a domain may have
-	// Room of Score.
+	// Memory of Score.
 	count  []int // [kind × domains + domain]
 	used   []int // by domain
 	loads  []memsys.Load
 	of     []int // load → job
-	scored int   // loads, since climb began
+	scored int   // loads solved since climb began
 }
 
-// oneThread is a thread and its kind: those of one kind are alike.
+// oneThread is a thread and its kind; threads of one kind are alike.
 type oneThread struct{ job, kind int }
 
 type kind struct {
 	job  int
-	home []float64 // of its DRAM accesses
+	home []float64 // distribution of its DRAM accesses
 	near int       // the node that has most of them
 }
 
@@ -96,7 +96,7 @@ func (o *threadOracle) kindOf(job int, home []float64) int {
 	return len(o.kinds) - 1
 }
 
-// Score is of a domain for each thread, one bit in each.
+// Score takes a domain for each thread, one bit in each.
 func (o *threadOracle) Score(p Placement) float64 {
 	clear(o.count)
 	clear(o.used)
@@ -141,7 +141,7 @@ func (o *threadOracle) makeLoads() {
 	}
 }
 
-// asked is a part of the rate by threads; without one, as much as they can.
+// asked is the rate in proportion to threads; without a rate, as much as they can do.
 func (o *threadOracle) asked(job int, threads float64) float64 {
 	if rate := o.jobs[job].Spec.Demand.Rate; rate > 0 {
 		return rate * threads / float64(len(o.jobs[job].Private))
@@ -149,7 +149,7 @@ func (o *threadOracle) asked(job int, threads float64) float64 {
 	return math.Inf(1)
 }
 
-// hold is number 3: whether any workload has barriers.
+// hold is number 3. It reports whether any workload has barriers.
 func (o *threadOracle) hold(res *memsys.Result) bool {
 	any := false
 	for j := range o.jobs {
@@ -207,7 +207,7 @@ func (o *threadOracle) Choices() [][]Nodes {
 	return choices
 }
 
-// Weights are alike: the first in order come first.
+// Weights are equal: the first in order are placed first.
 func (o *threadOracle) Weights() []float64 { return make([]float64, len(o.threads)) }
 
 func firstOf(n Nodes) int {
@@ -220,23 +220,24 @@ func firstOf(n Nodes) int {
 }
 
 const (
-	// mostScored bounds climb, in loads that were solved for, all scores together: some
-	// seconds. Threads that are alike are one load; more finds more.
+	// mostScored bounds climb, in loads solved over all scores: some seconds. Threads that
+	// are alike are one load. A larger bound finds more.
 	mostScored = 60_000
-	// mostDomains is up to how many domains climb tries all of them for each thread.
+	// mostDomains is the number of domains up to which climb tries all of them for each
+	// thread.
 	mostDomains = 8
 )
 
-// SearchThreads is the domain of each thread, job by job: the best of all placements
-// where there are few (Search); else the best of three starts, climbed from. A start:
+// SearchThreads is the domain of each thread, job by job: the best of all placements where
+// there are few (Search); else the best result of climbing from three starts. A start:
 //
 //  1. Each thread where its memory is, or as near as there is room.
 //  2. Each job together, where most of its memory is, or as near as there is room.
-//  3. Threads round the domains, one each.
+//  3. Threads dealt round the domains, one each.
 //
-// Climbing tries single moves and swaps of unlike threads, round after round, until
-// there is none that scores better or mostScored is used up. Where there are many
-// domains a thread is tried near its memory and where others of its job are.
+// Climbing tries single moves and swaps of unlike threads, round after round, until none
+// scores better or mostScored is used up. Where there are many domains, a thread is tried
+// near its memory and where others of its job are.
 func SearchThreads(sys *memsys.System, jobs []ThreadJob) []int {
 	o := newThreadOracle(sys, jobs)
 	if len(o.threads) == 0 {
@@ -289,8 +290,8 @@ func (o *threadOracle) around() Placement {
 	return o.fill(func(i int) int { return o.sys.Domains[i%len(o.sys.Domains)].Node })
 }
 
-// fill puts each thread into the nearest domain with room to a node: of those as near
-// the one with most room.
+// fill puts each thread into the nearest domain to a node that has room; of equally near
+// ones, into the one with most room.
 func (o *threadOracle) fill(node func(i int) int) Placement {
 	left := slices.Clone(o.room)
 	p := make(Placement, len(o.threads))
@@ -310,7 +311,7 @@ func (o *threadOracle) fill(node func(i int) int) Placement {
 	return p
 }
 
-// climb makes a placement better, one move or swap after the other.
+// climb improves a placement, one move or swap after the other.
 func (o *threadOracle) climb(p Placement) {
 	o.scored = 0
 	most := o.Score(p)
@@ -324,8 +325,8 @@ func (o *threadOracle) climb(p Placement) {
 	}
 }
 
-// climbThread moves thread i to each other domain, or swaps it with one of each other
-// kind there, as long as that is better.
+// climbThread moves thread i to each other domain, or swaps it with one of each other kind
+// there, as long as that is better.
 func (o *threadOracle) climbThread(p Placement, i int, most *float64) bool {
 	any := false
 	for _, d := range o.candidates(p, i) {

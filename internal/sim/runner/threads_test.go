@@ -17,8 +17,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// TestLoopOfThreads lets policies that bind act in a world of single threads: two
-// workloads whose memory is on the wrong node come home.
+// TestLoopOfThreads lets policies that bind act in a world of single threads: two workloads
+// whose memory is on the wrong node come home.
 func TestLoopOfThreads(t *testing.T) {
 	shape := shapetest.Shape(t, "two")
 	var specs []sim.Spec

@@ -21,7 +21,7 @@ import (
 	"homenode/internal/window"
 )
 
-// binder binds one workload in one window, and again when told no.
+// binder binds one workload in one window, and again after a refusal.
 type binder struct {
 	id       string
 	nodes    set.NodeSet
@@ -44,7 +44,7 @@ func (b *binder) Step(_ machine.Machine, w window.Window) []action.Action {
 	return []action.Action{{Kind: action.Bind, Workload: b.id, Nodes: b.nodes, Reason: action.Reason{Rule: "test", Workload: b.id}}}
 }
 
-// slowWorld is one whose mover falls to a tenth.
+// slowWorld is a world whose mover slows down to a tenth.
 type slowWorld struct {
 	World
 	slow bool
@@ -103,9 +103,9 @@ func onItsWay(t *testing.T, seed uint64) (*Loop, *binder, *slowWorld) {
 	return &Loop{World: slow, Machine: m, Policy: b, Actuate: cfg, Period: 5 * time.Second}, b, slow
 }
 
-// In worlds that do not know how a binding is estimated: no window on its way is more than
-// 5 % less local than the one before for longer than was expected. One window more is the
-// last one that the actuator sees before it undoes.
+// These worlds do not know how a binding is estimated. No window on the way is more than 5
+// % less local than the one before for longer than expected. One more window is allowed:
+// the last one that the actuator sees before it undoes the binding.
 func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 	orders, undone, worse := map[actuate.Order]int{}, 0, 0
 	for seed := range uint64(60) {
@@ -143,9 +143,9 @@ func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 	}
 }
 
-// What is lost on the way, in windows' worth of local accesses, is at most 0.6 of what is
-// lost with CPUs first in the same worlds. What is left is mostly of workloads that are all
-// local before, and bound elsewhere.
+// The loss on the way, in windows' worth of local accesses, is at most 0.6 of the loss with
+// CPUs first in the same worlds. The rest is mostly from workloads that are all local
+// before, and are bound elsewhere.
 func TestWayLosesLess(t *testing.T) {
 	lost := map[actuate.Choice]float64{}
 	for _, choice := range []actuate.Choice{actuate.ByEstimate, actuate.AlwaysCPUsFirst} {
@@ -180,13 +180,13 @@ func expected(w actuate.Way) time.Duration {
 	return 0
 }
 
-// A mover that falls to a tenth while the memory follows: the binding is undone, says so,
-// and what was there before is there again.
+// A mover slows down to a tenth while the memory follows: the binding is undone and
+// reported, and the old settings are back.
 func TestSlowMoverIsUndone(t *testing.T) {
 	slowed, undone := 0, 0
 	for seed := range uint64(60) {
 		l, b, slow := onItsWay(t, seed)
-		l.Actuate.Rate /= 2 // so that most are on their way for some windows
+		l.Actuate.Rate /= 2 // so that most moves take several windows
 		for range 80 {
 			l.Round()
 			job, _ := l.Jobs().Job("/a")

@@ -18,9 +18,9 @@ import (
 )
 
 // A workload wider than a node, on machines that are not uniform: MAO's node set is as
-// small as any that has the CPUs and the memory, and of those none is closer together.
-// The dumb twin looks at every subset. Other workloads hold CPUs of some nodes, and
-// memory of others.
+// small as any that has the CPUs and the memory, and no set of that size is closer
+// together. The brute-force twin tries every subset. Other workloads hold CPUs of some
+// nodes, and memory of others.
 func TestWideBindingsAreAdjacent(t *testing.T) {
 	for _, name := range []string{machines.Opteron, machines.Kunpeng} {
 		b, _ := machines.Find(name)
@@ -65,7 +65,7 @@ func wide(r *rand.Rand, m machine.Machine) (w window.Window, need float64, left 
 		}
 		free := node.Memory.Or(0)
 		if r.IntN(6) == 0 {
-			free = node.Memory.Or(0) / 20 // what must stay free
+			free = node.Memory.Or(0) / 20 // the part that must stay free
 		}
 		w.Nodes = append(w.Nodes, window.Node{
 			ID: node.ID, CPUs: node.CPUs, CPUBusy: unit.Measured(taken, "test"), Memory: unit.Measured(node.Memory.Or(0), "test"),
@@ -92,8 +92,8 @@ func wide(r *rand.Rand, m machine.Machine) (w window.Window, need float64, left 
 	return w, need, left
 }
 
-// twinSet is the size of the smallest sets that fit, and the least distance inside one
-// of them; 0 where nothing fits but all nodes.
+// twinSet is the size of the smallest sets that fit, and the least distance inside one of
+// them; 0 where only all nodes together fit.
 func twinSet(m machine.Machine, w window.Window, need float64, left []float64) (size, least int) {
 	wl := w.Workloads[len(w.Workloads)-1]
 	for mask := 1; mask < 1<<len(m.Nodes)-1; mask++ {

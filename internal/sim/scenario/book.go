@@ -14,14 +14,13 @@ import (
 
 // book adds up a run, period after period.
 //
-//  1. Services are their replicas together: latencies are means weighted by
-//     operations, ratios are of sums.
+//  1. A service is its replicas together: latencies are means weighted by operations,
+//     ratios are ratios of sums.
 //  2. P99 is the mean of the periods' and replicas' estimates, weighted likewise. It is
-//     not the percentile of all requests together: that of a day with a busy hour is
-//     higher.
-//  3. A series has at most MaxSamples: each is of as many periods.
+//     not the percentile of all requests together, which is higher on a day with a busy hour.
+//  3. A series has at most MaxSamples, each over the same number of periods.
 //  4. What was done is counted from the start of the run: policies bind in the warm-up,
-//     and what that cost must not be hidden in it.
+//     and the cost of that must not be hidden in it.
 type book struct {
 	seed     uint64
 	services map[string]*sums
@@ -31,7 +30,7 @@ type book struct {
 	unbound  float64 // instance-seconds of approved workloads
 	there    float64
 	series   []Sample
-	every    int // periods of a sample
+	every    int // periods per sample
 	sample   moment
 	cpus     float64
 	period   float64
@@ -44,7 +43,7 @@ type sums struct {
 	replicas map[string]bool
 }
 
-// moment is a sample in the making.
+// moment is a sample in progress.
 type moment struct {
 	harness.Tally
 	periods        int
@@ -66,7 +65,7 @@ func newBook(s *Setting, seed uint64) *book {
 	return b
 }
 
-// addPeriod is one period, which ends so long after the start.
+// addPeriod adds one period, which ends at this time after the start.
 func (b *book) addPeriod(end time.Duration, truth []sim.Truth, loop *runner.Loop) {
 	for _, t := range truth {
 		b.all.Add(&t)
@@ -110,7 +109,7 @@ func (m moment) done(hour, cpus float64) Sample {
 	}
 }
 
-// run closes the book; counts are of the whole run. A sample that is not full yet is dropped.
+// run closes the book; counts are for the whole run. An incomplete sample is dropped.
 func (b *book) run(counts runner.Counts) Run {
 	r := Run{
 		Seed: b.seed, Series: b.series, Binds: counts.Binds, Unbinds: counts.Unbinds, Refused: counts.Refused, MovedB: counts.Moved,

@@ -15,19 +15,19 @@ import (
 	"homenode/internal/unit"
 )
 
-// Limits of a scenario: what is beyond is a typing error, or would take for ever.
+// Limits of a scenario: a larger value is a typing error, or would take for ever.
 const (
 	mostSeeds     = 1000
 	mostArms      = 64
-	mostRows      = 500_000 // of a result: some 100 MB
+	mostRows      = 500_000 // per result: some 100 MB
 	mostLasts     = 400 * 24 * time.Hour
-	mostPeriods   = 1 << 22 // of a run
+	mostPeriods   = 1 << 22 // per run
 	mostSteps     = 1 << 26
 	mostWorkloads = 10_000 // replicas counted
 	day           = 24 * time.Hour
 )
 
-// checker collects what cannot be, with its path in the file.
+// checker collects what is invalid, with its path in the file.
 type checker struct{ all []problem }
 
 func (c *checker) addError(path, format string, args ...any) {
@@ -40,8 +40,8 @@ func (c *checker) lasts(path string, d, low, high time.Duration) {
 	}
 }
 
-// problems says what of a scenario cannot be, whatever its machine; written says whether
-// its file has a value at a path.
+// problems says what is invalid in a scenario, on any machine; written reports whether its
+// file has a value at a path.
 func (s Scenario) problems(written func(path string) bool) []problem {
 	c := &checker{}
 	if s.Schema < 1 || s.Schema > Schema {
@@ -149,7 +149,7 @@ func (c *checker) arms(s Scenario, written func(path string) bool) {
 	}
 }
 
-// contradictions are settings of an arm that its policy overrides, or never looks at.
+// contradictions are settings of an arm that its policy overrides or ignores.
 func (c *checker) contradictions(path string, s Scenario, a Arm, written func(path string) bool) {
 	if a.Policy == runner.NUMABalancing && a.NUMABalancing != nil && !*a.NUMABalancing {
 		c.addError(path+".numa_balancing", "it is false, but its policy is %s: name policy none, or leave it out", a.Policy)
@@ -170,7 +170,7 @@ func (c *checker) contradictions(path string, s Scenario, a Arm, written func(pa
 	}
 }
 
-// rows keeps a result so small that it can be read again.
+// rows keeps a result small enough to be read again.
 func (c *checker) rows(s Scenario) {
 	if len(c.all) > 0 {
 		return
@@ -192,7 +192,7 @@ func tooMany(s Scenario) string {
 	return ""
 }
 
-// badName says why a name cannot be: it becomes a cgroup's and a file's.
+// badName says why a name is invalid: it becomes part of a cgroup's and a file's name.
 func badName(name string) string {
 	if name == "" {
 		return "it is empty: give a name"
@@ -203,7 +203,8 @@ func badName(name string) string {
 	return ""
 }
 
-// workloads is what cannot be of them on any machine; what depends on one is Load's.
+// workloads checks what is invalid on any machine; what depends on the machine is checked
+// by Load.
 func (c *checker) workloads(s Scenario) {
 	if len(s.Workloads) == 0 {
 		c.addError("workloads", "there is none: give at least one")
@@ -221,7 +222,7 @@ func (c *checker) workloads(s Scenario) {
 	c.all = append(c.all, specProblems(specs, someMachine)...)
 }
 
-// someMachine has more memory than anything needs.
+// someMachine has more memory than any workload needs.
 var someMachine = machine.Machine{Nodes: []machine.Node{{Memory: unit.Some[unit.Bytes](1 << 61)}}}
 
 func specProblems(specs []sim.Spec, m machine.Machine) []problem {

@@ -8,18 +8,18 @@ import (
 	"homenode/internal/unit"
 )
 
-// Claim is a figure of a paper, to be shown beside ours.
+// Claim is a figure of a paper, shown beside ours.
 type Claim struct {
 	Figure  string `yaml:"figure" json:"figure"`   // "MAO Fig. 8"
-	Service string `yaml:"service" json:"service"` // "": all
+	Service string `yaml:"service" json:"service"` // "": all services
 	Arm     string `yaml:"arm" json:"arm"`
-	// Against is the arm that it is a change from; "": it is Arm's own figure.
+	// Against is the arm that the change is relative to; "": it is Arm's own figure.
 	Against string `yaml:"against" json:"against"`
 	Metric  string `yaml:"metric" json:"metric"` // see Metrics
-	// Value is a change, -0.121 for 12.1 % less, or the figure itself; unknown where
+	// Value is a change, -0.121 for 12.1 % less, or the figure itself. It is unknown where
 	// our text of the paper has no figure.
 	Value unit.Opt[float64] `yaml:"-" json:"value,omitzero"`
-	Note  string            `yaml:"note" json:"note"` // where and why ours differs
+	Note  string            `yaml:"note" json:"note"` // where our figure differs, and why
 }
 
 // claimDoc is a claim in a scenario's file.
@@ -36,10 +36,10 @@ func (d claimDoc) claim() Claim {
 	return c
 }
 
-// Absolute says that it is of the arm's own figure, and not a change.
+// Absolute reports that it is the arm's own figure, and not a change.
 func (c Claim) Absolute() bool { return c.Against == "" }
 
-// problems say what of a claim cannot be; known says whether there is such an arm.
+// problems says what is invalid in a claim; known reports whether there is such an arm.
 func (c Claim) problems(known func(arm string) bool) (all []problem) {
 	add := func(path, format string, args ...any) { all = append(all, problem{path, fmt.Sprintf(format, args...)}) }
 	m, ok := MetricOf(c.Metric)
@@ -70,7 +70,7 @@ func (c Claim) problems(known func(arm string) bool) (all []problem) {
 type Judged struct {
 	Claim
 	Ours Spread `json:"ours"`          // a change or a figure, like Claim.Value; N 0: there is none
-	Why  string `json:"why,omitempty"` // there is none
+	Why  string `json:"why,omitempty"` // why there is none
 }
 
 // Judge looks up every claim of the paper.
@@ -84,7 +84,7 @@ func Judge(r Result) []Judged {
 	return all
 }
 
-// ours is the result's figure of a claim; why says what is missing.
+// ours is the result's figure for a claim; why says what is missing.
 func (r Result) ours(c Claim) (ours Spread, why string) {
 	m, known := MetricOf(c.Metric)
 	a, there := r.outcome(c.Arm)

@@ -15,26 +15,27 @@ import (
 // ErrNewer is wrapped when a result was written by a newer homenode.
 var ErrNewer = schema.ErrNewer
 
-// Decode reads one result in its wire form (JSON). It is strict: a newer schema, an
-// unknown field, trailing text, and what cannot be (Validate) are refused. On error
-// the result is zero.
+// Decode reads one result in its wire form (JSON). It is strict: a newer schema, an unknown
+// field, trailing text and an invalid result (Validate) are refused. On error the result is
+// zero.
 func Decode(data []byte) (Result, error) {
 	return schema.Decode[Result](data, "simulation's result", ResultSchema)
 }
 
-// Encode writes the wire form, one line without a newline; what Decode would refuse
-// is refused here.
+// Encode writes the wire form, one line without a newline. It refuses what Decode would
+// refuse.
 func Encode(r Result) ([]byte, error) { return schema.Encode(r, "simulation's result") }
 
-// Validate says what of a result cannot be: the invariants that its readers rely on.
+// Validate says what is invalid in a result: it checks the invariants that its readers rely
+// on.
 //
-//  1. the schema is one we know, it says that it is modelled,
-//  2. arms have names, each once; the one to compare with is among them,
-//  3. each arm has one run a seed, in their order,
+//  1. the schema is known, and the result says that it is modelled,
+//  2. arms have unique names; the arm to compare with is among them,
+//  3. each arm has one run per seed, in their order,
 //  4. services and workloads ascend by name, each once; series are no longer than
 //     MaxSamples and ascend in time,
 //  5. figures are finite and not negative, shares at most 1,
-//  6. what is claimed is a metric of arms that are there.
+//  6. each claim names a metric and arms that are there.
 func (r Result) Validate() error {
 	if err := harness.CheckForm(r.Schema, ResultSchema, r.How); err != nil { // 1
 		return err

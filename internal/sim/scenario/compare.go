@@ -4,7 +4,7 @@ package scenario
 
 import "slices"
 
-// Spread is what several seeds say.
+// Spread is a figure over several seeds.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -12,8 +12,8 @@ type Spread struct {
 	N      int     `json:"n"` // seeds; 0: nothing could be compared
 }
 
-// SpreadOf is zero for none. Of an even number the median is the mean of the middle
-// two.
+// SpreadOf an empty list is zero. Of an even number of values the median is the mean of the
+// middle two.
 func SpreadOf(all []float64) Spread {
 	if len(all) == 0 {
 		return Spread{}
@@ -23,7 +23,7 @@ func SpreadOf(all []float64) Spread {
 	return Spread{Median: (all[(n-1)/2] + all[n/2]) / 2, Min: all[0], Max: all[n-1], N: n}
 }
 
-// Change is of ratios what they are as changes: 0.9 is −0.1.
+// Change turns ratios into changes: 0.9 is −0.1.
 func (s Spread) Change() Spread {
 	if s.N > 0 {
 		s.Median, s.Min, s.Max = s.Median-1, s.Min-1, s.Max-1
@@ -31,8 +31,8 @@ func (s Spread) Change() Spread {
 	return s
 }
 
-// EachPair calls f with the runs of two arms that have the same seed: they had the
-// same demand, so that what differs is the arm's doing.
+// EachPair calls f with the runs of two arms that have the same seed. They had the same
+// demand, so the arms cause the difference.
 func EachPair(a, base Outcome, f func(run, base Run)) {
 	for _, run := range a.Runs {
 		i := slices.IndexFunc(base.Runs, func(b Run) bool { return b.Seed == run.Seed })
@@ -42,21 +42,21 @@ func EachPair(a, base Outcome, f func(run, base Run)) {
 	}
 }
 
-// Comparison is one arm beside the one that others are compared with.
+// Comparison is one arm compared with the reference arm.
 type Comparison struct {
-	Service string `json:"service"` // "": all
+	Service string `json:"service"` // "": all services
 	Metric  string `json:"metric"`
 	Arm     string `json:"arm"`
 	Against string `json:"against"`
-	Value   Spread `json:"value"` // of the arm, over its seeds; of all services by its own operations
-	Base    Spread `json:"base"`  // of the other
-	// Ratio is the arm's figure / the other's, of one seed each (see Metric.Against): of
-	// all services both by the other's operations.
+	Value   Spread `json:"value"` // the arm's, over its seeds; for all services weighted by its own operations
+	Base    Spread `json:"base"`  // the reference arm's
+	// Ratio is the arm's figure / the reference arm's, seed by seed (see Metric.Against);
+	// for all services both are weighted by the reference's operations.
 	Ratio Spread `json:"ratio"`
 }
 
 // Compare puts arms side by side, by service ("" first) and metric, in the order of
-// Metrics. A metric that no arm has a figure of is left out.
+// Metrics. A metric without a figure in any arm is left out.
 func Compare(r Result) []Comparison {
 	var all []Comparison
 	base, ok := r.outcome(r.Against)
@@ -91,7 +91,7 @@ func (r Result) outcome(name string) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// services are the names of all, ascending.
+// services are the names of all services, ascending.
 func (r Result) services() []string {
 	var all []string
 	for _, a := range r.Arms {

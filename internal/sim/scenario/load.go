@@ -20,25 +20,25 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Files are what a scenario names, by the names in it. The caller has a file system, and
-// opens them relative to the scenario.
+// Files are the files that a scenario names. The caller has the file system, and opens them
+// relative to the scenario.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 	Tree(name string) (fs.FS, error)
 }
 
-// Setting is a scenario with its machine: all there is to know for a run.
+// Setting is a scenario with its machine: all that a run needs.
 type Setting struct {
 	Scenario
-	Digest  string // of the scenario's text
+	Digest  string // digest of the scenario's text
 	Host    machine.Machine
 	System  memsys.System
 	Profile *profile.Profile // nil: none
 }
 
-// Load reads a scenario and what it names, and sees that a world can be made of it.
-// Its errors are Parse's: file, line, reason, whatever file is at fault; or the
-// context's.
+// Load reads a scenario and the files that it names, and checks that a world can be made of
+// it. Its errors have Parse's form: file, line, reason, whichever file is at fault; or they
+// are the context's.
 func Load(ctx context.Context, data []byte, file string, files Files) (Setting, error) {
 	s, doc, err := parse(data, file)
 	if err != nil {
@@ -63,9 +63,9 @@ func Load(ctx context.Context, data []byte, file string, files Files) (Setting, 
 	return set, nil
 }
 
-// tryWorlds makes a world of each kind, to see that there can be one: arms differ in
+// tryWorlds makes a world of each kind, to check that this is possible: arms differ in
 // Linux's settings and in how workloads start. It also returns the arm that an error
-// is of; -1: of none.
+// belongs to; -1: to none.
 func (s *Setting) tryWorlds(ctx context.Context) (int, error) {
 	type kind struct {
 		linux      linux.Settings
@@ -89,7 +89,7 @@ func (s *Setting) tryWorlds(ctx context.Context) (int, error) {
 	return -1, nil
 }
 
-// load also returns the path in the scenario that an error is of.
+// load also returns the path in the scenario that an error belongs to.
 func (s *Setting) load(files Files) (string, error) {
 	if name := s.Scenario.Machine.Profile; name != "" {
 		p, err := readProfile(files, name)
@@ -144,7 +144,7 @@ func (s *Setting) tree(files Files, name string) (string, error) {
 		return "machine.tree", err
 	}
 	s.Host, err = machine.ParseSysfs(tree, "recorded:"+name)
-	if len(s.Host.CPUs) == 0 || len(s.Host.Nodes) == 0 { // else what it says is enough
+	if len(s.Host.CPUs) == 0 || len(s.Host.Nodes) == 0 { // otherwise what it describes is enough
 		return "machine.tree", fmt.Errorf("%s: %w", name, errors.Join(errors.New("it describes no CPU or no node"), err))
 	}
 	return s.measured("machine.tree")
@@ -173,7 +173,7 @@ func (s *Setting) builtin(name string) (string, error) {
 	return "", nil
 }
 
-// world is an arm's, before its first step.
+// world is an arm's world before its first step.
 func (s *Setting) world(a Arm, seed uint64) sim.Config {
 	c := sim.Config{
 		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: harness.Start.Add(s.Clock), Step: s.Step,

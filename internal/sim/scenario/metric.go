@@ -2,18 +2,18 @@
 
 package scenario
 
-// Metric is a figure of services, of runs, or of both, that arms are compared by.
+// Metric is a figure of services, of runs, or of both, by which arms are compared.
 type Metric struct {
 	Name, About string
 	Less        bool // less is better
 	Share       bool // 0 to 1
-	// Either says whether there is a figure: a service without requests has no
-	// latency, but one that starved has a throughput, 0.
-	of  func(Service) (float64, bool) // nil: it is of runs only
-	run func(Run) (float64, bool)     // nil: a run's is its services' together
+	// Both report whether there is a figure: a service without requests has no latency, but
+	// one that starved has a throughput, 0.
+	of  func(Service) (float64, bool) // nil: only runs have it
+	run func(Run) (float64, bool)     // nil: a run's figure combines its services'
 }
 
-// Names of metrics that others ask for by name.
+// Names of metrics that other packages use.
 const (
 	Latency    = "latency"
 	CPUPerOp   = "cpu_per_op"
@@ -21,7 +21,7 @@ const (
 	Throughput = "throughput"
 )
 
-// Metrics are all, in the order in which to show them. Claims use their names.
+// Metrics lists all metrics, in the order in which they are shown. Claims use their names.
 func Metrics() []Metric {
 	return []Metric{
 		{Name: Latency, About: "mean latency of a request, seconds", Less: true, of: func(s Service) (float64, bool) { return above(s.LatencyS) }},
@@ -39,7 +39,7 @@ func Metrics() []Metric {
 	}
 }
 
-// above is for figures in which 0 says that there is none.
+// above is for figures in which 0 means that there is none.
 func above(v float64) (float64, bool) { return v, v > 0 }
 
 func opsOf(r Run) (float64, bool) {
@@ -50,7 +50,7 @@ func opsOf(r Run) (float64, bool) {
 	return sum, len(r.Services) > 0
 }
 
-// MetricOf finds one by its name.
+// MetricOf finds a metric by its name.
 func MetricOf(name string) (Metric, bool) {
 	for _, m := range Metrics() {
 		if m.Name == name {
@@ -60,11 +60,11 @@ func MetricOf(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// OfServices says whether services have it.
+// OfServices reports whether services have it.
 func (m Metric) OfServices() bool { return m.of != nil }
 
-// Value is the metric of a service in a run; of service "", of the run: where a run
-// has no such figure of its own, the mean of its services', weighted by their
+// Value is the metric of a service in a run. For service "" it is the run's: where a run
+// has no figure of its own, it is the mean of its services' figures, weighted by their
 // operations. False: there is none.
 func (m Metric) Value(r Run, service string) (float64, bool) {
 	if service == "" {
@@ -95,7 +95,7 @@ func (m Metric) ofRun(r Run) (float64, bool) {
 	return sum / ops, true
 }
 
-// Over is an arm's figure over its seeds; its N is 0 if no run has it.
+// Over is an arm's figure over its seeds; N is 0 if no run has it.
 func (m Metric) Over(a Outcome, service string) Spread {
 	var all []float64
 	for _, run := range a.Runs {
@@ -106,9 +106,9 @@ func (m Metric) Over(a Outcome, service string) Spread {
 	return SpreadOf(all)
 }
 
-// Against is how many times base's figure the arm's is, seed by seed; of all services
-// both weighted by base's operations (pair). A seed in which one of them has none, or
-// base's is 0, is left out: N is less than the seeds then, and 0 if there is nothing to
+// Against is the ratio of the arm's figure to base's, seed by seed; for all services both
+// are weighted by base's operations (pair). A seed in which either has none, or base's is
+// 0, is left out: then N is smaller than the number of seeds, and 0 if there is nothing to
 // compare.
 func (m Metric) Against(a, base Outcome, service string) Spread {
 	var ratios []float64
@@ -121,9 +121,9 @@ func (m Metric) Against(a, base Outcome, service string) Spread {
 	return SpreadOf(ratios)
 }
 
-// pair is the metric of a run and of base's. The mean of all services has base's
-// operations as weights on both sides, and only the services that both have a figure
-// of: else an arm that drops the requests of a slow service would seem faster.
+// pair is the metric of a run and of base's. The mean over all services has base's
+// operations as weights on both sides, and covers only services with a figure on both
+// sides. Otherwise an arm that drops the requests of a slow service would seem faster.
 func (m Metric) pair(run, base Run, service string) (v, b float64, ok bool) {
 	if service != "" || m.run != nil {
 		v, ok = m.Value(run, service)

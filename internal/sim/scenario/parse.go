@@ -20,23 +20,23 @@ import (
 // Schema is the version of the file's form.
 const Schema = 1
 
-// maxFile bounds what a scenario may hold; the largest here has some KiB.
+// maxFile bounds the size of a scenario; the largest one here has some KiB.
 const maxFile = 1 << 20
 
-// The figures of a file that says nothing.
+// The defaults of a scenario.
 const (
 	defaultPeriod = time.Minute
 	defaultStep   = time.Second
 )
 
-// fileDoc is the file's form where it is not the Scenario's own.
+// fileDoc is the file's form where it differs from Scenario.
 type fileDoc struct {
 	Scenario  `yaml:",inline"`
 	Workloads []workloadDoc `yaml:"workloads"`
 	Paper     []claimDoc    `yaml:"paper"`
 }
 
-// workloadDoc is a spec over the figures of one that says nothing.
+// workloadDoc is a spec with defaults.
 type workloadDoc sim.Spec
 
 // SetDefaults is called before a workload is decoded.
@@ -51,10 +51,10 @@ func (w workloadDoc) spec() sim.Spec {
 	return sim.Spec(w)
 }
 
-// Parse reads a scenario (see sim/scenarios/two-services.yaml). Unknown and repeated
-// keys are errors, and so is what cannot be. An error names the file and the line
-// and shows it; then the Scenario is zero. Whether the machine's files are there,
-// and workloads fit the machine, is for Load.
+// Parse reads a scenario (see sim/scenarios/two-services.yaml). Unknown and repeated keys
+// are errors, and so are invalid values. An error names the file and the line and shows it;
+// then the Scenario is zero. Load checks that the machine's files are there, and that
+// workloads fit the machine.
 func Parse(data []byte, file string) (Scenario, error) {
 	s, _, err := parse(data, file)
 	return s, err
@@ -76,11 +76,10 @@ func parse(data []byte, file string) (Scenario, *yamlfile.Document, error) {
 	return s, doc, nil
 }
 
-// problem is something that cannot be, and its path in the file:
-// workloads[1].demand.rate.
+// problem is something invalid, with its path in the file: workloads[1].demand.rate.
 type problem struct{ path, text string }
 
-// mostShown bounds the problems in an error: a longer list is not read.
+// mostShown bounds the problems in an error, as a longer list is not read.
 const mostShown = 20
 
 func allErrors(doc *yamlfile.Document, all []problem) error {
@@ -126,7 +125,7 @@ func decode(doc *yamlfile.Document) (Scenario, error) {
 	return s, nil
 }
 
-// complete reads the arm's own settings of MAO again, over those of the scenario, which
+// complete applies the arm's own settings of MAO again, over those of the scenario, which
 // may come later in the file.
 func (a *Arm) complete(doc *yamlfile.Document, path string, of mao.Config) error {
 	if a.Name == "" {
@@ -139,7 +138,7 @@ func (a *Arm) complete(doc *yamlfile.Document, path string, of mao.Config) error
 	return doc.DecodeAt(path, a.MAO)
 }
 
-// arm finds one by its name.
+// arm finds an arm by its name.
 func (s Scenario) arm(name string) (Arm, bool) {
 	for _, a := range s.Arms {
 		if a.Name == name {
@@ -149,7 +148,7 @@ func (s Scenario) arm(name string) (Arm, bool) {
 	return Arm{}, false
 }
 
-// Keep leaves only the arm of that name, and these seeds if there are any.
+// Keep removes all but the arm of that name, and all but these seeds if there are any.
 func (s Scenario) Keep(arm string, seeds []uint64) (Scenario, error) {
 	if len(seeds) > 0 {
 		s.Seeds = seeds

@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// small is a scenario that all of the tables below change in one place.
+// small is a scenario that each entry of the tables below changes in one place.
 const small = `schema: 1
 name: small
 machine:
@@ -59,7 +59,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// An arm's mao is put over the scenario's, wherever in the file that stands.
+// An arm's mao is applied over the scenario's, wherever in the file that is.
 func TestArmsOwnMAO(t *testing.T) {
 	text := strings.Replace(small, "- policy: mao-b", "- {policy: mao-b, mao: {max_nodes: 1}}\n  - {policy: mao-a, name: A, numa_balancing: true}", 1) + "mao: {target: 0.8}\n"
 	s, err := Parse([]byte(text), "x")
@@ -74,7 +74,7 @@ func TestArmsOwnMAO(t *testing.T) {
 	}
 }
 
-// A claim's figure may be missing, also as null, and 0 is one; every metric of a run
+// A claim's figure may be missing, also as null, and 0 is a figure; every metric of a run
 // may be claimed.
 func TestParseClaims(t *testing.T) {
 	text := small + "paper:\n"
@@ -95,7 +95,7 @@ func TestParseClaims(t *testing.T) {
 	}
 }
 
-// Every refusal names the file, the line, and why.
+// Every refusal names the file, the line, and the reason.
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ name, old, new, line, why string }{
 		{"unknown key", "lasts: 2m", "lasts: 2m\nlast: 3m", "line 7", `unknown field "last"`},
@@ -133,8 +133,8 @@ func TestParseRefuses(t *testing.T) {
 		{"linux", "lasts: 2m", "lasts: 2m\nlinux: {busy: 2}", "line 7", "linux.busy"},
 		{"two workloads of a name", "workloads:", "workloads:\n  - {name: web, threads: 1, memory: {private: 1GiB}, work: {cycles: 1}}", "line 13", "web"},
 		{"claim without a metric", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: none, against: mao-b, metric: joy, value: 1}", "line 8", `there is no "joy"`},
-		{"claim of nobody", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: x, against: mao-b, metric: p99, value: 1}", "line 8", `no arm "x"`},
-		{"claim against nobody", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: none, against: x, metric: p99}", "line 8", `no arm "x"`},
+		{"claim of an unknown arm", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: x, against: mao-b, metric: p99, value: 1}", "line 8", `no arm "x"`},
+		{"claim against an unknown arm", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: none, against: x, metric: p99}", "line 8", `no arm "x"`},
 		{"claim against itself", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: none, against: none, metric: p99}", "line 8", "the arm itself"},
 		{"claim of no service", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: none, service: ads, metric: p99}", "line 8", `no service "ads"`},
 		{"claim of a run, of a service", "lasts: 2m", "lasts: 2m\npaper:\n  - {figure: f, arm: none, service: web, metric: binds}", "line 8", "leave service out"},
@@ -165,7 +165,7 @@ func TestParseRefuses(t *testing.T) {
 		{"alias of itself", "seeds: [1, 2]", "seeds: &s [*s]", "line 7", "alias *s is inside the value that it stands for"},
 		{"anchor twice", "threads: 4", "threads: &n 4\n    replicas: &n 1", "line 14", "&n is there twice"},
 		{"balancing that is off", "policy: none", "policy: numa-balancing\n    numa_balancing: false", "line 10", "arms[0].numa_balancing: it is false, but"},
-		{"mao's settings of nobody", "policy: none", "policy: none\n    mao: {target: 0.5}", "line 10", "arms[0].mao: its policy is none"},
+		{"mao's settings without mao", "policy: none", "policy: none\n    mao: {target: 0.5}", "line 10", "arms[0].mao: its policy is none"},
 		{"another strategy", "policy: mao-b", "policy: mao-b\n    mao: {strategy: A}", "line 11", `arms[1].mao.strategy: it is A, but arm "mao-b"`},
 		{"another strategy of all", "policy: mao-b", "policy: mao-a\nmao: {strategy: B}", "line 11", `mao.strategy: it is B, but arm "mao-a"`},
 		{"too many arms", "  - policy: mao-b\n", strings.Repeat("  - policy: mao-b\n", mostArms), "line ", "there are 65: want at most 64"},
@@ -201,8 +201,8 @@ func hundred() string {
 	return text
 }
 
-// What is right stays right: numbers in all of their forms, values behind anchors, a
-// strategy that is the policy's.
+// Valid input stays valid: numbers in all of their forms, values behind anchors, a strategy
+// that is the policy's.
 func TestParseTakes(t *testing.T) {
 	for _, c := range []struct{ old, new string }{
 		{"rate: 1000", "rate: 1e3"}, {"rate: 1000", "rate: 1.0e+3"}, {"cycles: 100000", "cycles: .5e6"}, {"[1, 2]", "[0x10, 18446744073709551615]"},
@@ -217,7 +217,7 @@ func TestParseTakes(t *testing.T) {
 	}
 }
 
-// What the YAML library would take minutes or all memory for is refused at once.
+// Input that would take the YAML library minutes or all memory is refused at once.
 func TestParseIsQuick(t *testing.T) {
 	begin := time.Now()
 	bomb := "x0: &a0 [x,x,x,x,x,x,x,x,x]\n"
@@ -230,7 +230,7 @@ func TestParseIsQuick(t *testing.T) {
 		merged += fmt.Sprintf("  - &w%d {name: w%d, <<: [%s]}\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*w%d,", i), 9))
 		lists += fmt.Sprintf("x%d: &w%d {node_bandwidth: {%s}}\n", i, i+1, strings.Repeat(fmt.Sprintf("0: *w%d, ", i), 9))
 	}
-	numbers := "seeds: [" + strings.Repeat("1,\n", maxFile/3-10) + "]\n" // as many values as there can be
+	numbers := "seeds: [" + strings.Repeat("1,\n", maxFile/3-10) + "]\n" // as many values as possible
 	for _, text := range []string{
 		merged, lists, lists + "actuate: *w11\n", numbers, strings.Replace(small, "policy: mao-b", "policy: mao-b\n    mao: {<<: {<<: {}}}", 1),
 		"arms: " + strings.Repeat("[", 100_000), "arms: " + strings.Repeat("{a: ", 100_000), strings.Repeat("- ", 100_000), strings.Repeat("? ", 100_000),
@@ -246,7 +246,7 @@ func TestParseIsQuick(t *testing.T) {
 	}
 }
 
-// A thousand mistakes are told in a moment, and not all of them.
+// A thousand mistakes are reported quickly, and not all of them.
 func TestManyProblems(t *testing.T) {
 	text := small
 	for i := range 2000 {
@@ -268,8 +268,8 @@ func TestLoadHonoursTheContext(t *testing.T) {
 	}
 }
 
-// Parse takes what Load is asked to: with more seeds of the command's a result would
-// be too large.
+// Parse accepts what Load is asked for, but with more seeds from the command line a result
+// would be too large.
 func TestKeepTooManySeeds(t *testing.T) {
 	s, err := Parse([]byte(strings.Replace(small, "    threads: 4", "    replicas: 4000\n    threads: 4", 1)), "f")
 	if err != nil {

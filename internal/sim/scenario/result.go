@@ -5,31 +5,31 @@ package scenario
 // ResultSchema is the version of a result's wire form. Readers refuse a newer one.
 const ResultSchema = 1
 
-// Result is what came of a scenario. All of its figures are modelled.
+// Result is the result of a scenario. All of its figures are modelled.
 type Result struct {
 	Schema   int       `json:"schema"`
 	How      string    `json:"how"` // always "modelled"
 	Scenario string    `json:"scenario"`
 	About    string    `json:"about"`
-	Digest   string    `json:"digest"`  // of the scenario's text: SHA-256
+	Digest   string    `json:"digest"`  // SHA-256 of the scenario's text
 	Machine  string    `json:"machine"` // its origin
-	From     string    `json:"from"`    // where its figures come from
+	From     string    `json:"from"`    // source of its figures
 	Nodes    int       `json:"nodes"`
 	CPUs     int       `json:"cpus"`
 	PeriodS  float64   `json:"period_s"`
-	Seconds  float64   `json:"seconds"` // measured: without the warm-up
+	Seconds  float64   `json:"seconds"` // measured seconds: without the warm-up
 	Seeds    []uint64  `json:"seeds"`
 	Against  string    `json:"against"`
 	Arms     []Outcome `json:"arms"`
 	Paper    []Claim   `json:"paper,omitempty"`
 }
 
-// Outcome is one arm.
+// Outcome is the outcome of one arm.
 type Outcome struct {
 	Name   string `json:"name"`
 	About  string `json:"about"`
 	Policy string `json:"policy"`
-	Runs   []Run  `json:"runs"` // one a seed, in order
+	Runs   []Run  `json:"runs"` // one per seed, in order
 }
 
 // Run is one seed of an arm.
@@ -38,16 +38,16 @@ type Run struct {
 	Services  []Service  `json:"services"`  // by name
 	Workloads []Workload `json:"workloads"` // by ID
 	Series    []Sample   `json:"series"`    // at most MaxSamples, evenly over the time
-	// Binds to MovedB are of the whole run, warm-up included: that is where most of it
-	// happens. All else is of the time after it.
+	// Binds to MovedB cover the whole run, warm-up included, as most of it happens there.
+	// All else covers the time after it.
 	Binds   int     `json:"binds"`
 	Unbinds int     `json:"unbinds"`
 	Refused int     `json:"refused"` // steps
 	MovedB  float64 `json:"moved_bytes"`
-	// UnbindRatio is unbound instance-time / all instance-time, of workloads that are
-	// approved (MAO, Fig. 6).
+	// UnbindRatio is unbound instance-time / all instance-time, for approved workloads
+	// (MAO, Fig. 6).
 	UnbindRatio float64 `json:"unbind_ratio"`
-	LocalRatio  float64 `json:"local_ratio"` // of DRAM reads, all workloads
+	LocalRatio  float64 `json:"local_ratio"` // local share of the DRAM reads of all workloads
 	CPUSeconds  float64 `json:"cpu_seconds"`
 }
 
@@ -58,7 +58,7 @@ type Service struct {
 	Ops        float64 `json:"ops"`
 	Asked      float64 `json:"asked"`
 	Dropped    float64 `json:"dropped"`
-	LatencyS   float64 `json:"latency_s"` // mean; 0 where it has no requests
+	LatencyS   float64 `json:"latency_s"` // mean; 0 without requests
 	P99S       float64 `json:"p99_s"`     // mean over periods and replicas of their estimates
 	CPUPerOp   float64 `json:"cpu_s_per_op"`
 	LocalRatio float64 `json:"local_ratio"`
@@ -66,17 +66,17 @@ type Service struct {
 	StalledS   float64 `json:"stalled_s"`
 }
 
-// Workload is one of them.
+// Workload is the figures of one workload.
 type Workload struct {
 	ID         string  `json:"id"`
 	Service    string  `json:"service"`
 	LocalRatio float64 `json:"local_ratio"`
 	LatencyS   float64 `json:"latency_s"`
 	CPUPerOp   float64 `json:"cpu_s_per_op"`
-	BoundShare float64 `json:"bound_share"` // of its time
+	BoundShare float64 `json:"bound_share"` // share of its time
 }
 
-// Sample is a moment of a run: means since the sample before.
+// Sample is the means since the sample before.
 type Sample struct {
 	Hour       float64 `json:"hour"` // since the start
 	Load       float64 `json:"load"` // CPUs in use / all

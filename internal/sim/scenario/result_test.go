@@ -22,8 +22,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// fakeResult has two arms and three seeds; the second arm's latency is 0.5, 0.8 and
-// 0.9 of the first's.
+// fakeResult has two arms and three seeds; the second arm's latency is 0.5, 0.8 and 0.9 of
+// the first's.
 func fakeResult() Result {
 	r := Result{
 		Schema: ResultSchema, How: harness.How, Scenario: "fake", Digest: strings.Repeat("ab", 32), Machine: "fake:x", Nodes: 2, CPUs: 8,
@@ -69,7 +69,7 @@ func TestCompare(t *testing.T) {
 	if _, ok := found["batch latency"]; ok {
 		t.Error("a service without requests has a latency")
 	}
-	if c := found[" latency"]; !near(c.Ratio.Median, 0.8) || c.Base.N != 3 { // of web alone
+	if c := found[" latency"]; !near(c.Ratio.Median, 0.8) || c.Base.N != 3 { // only web has one
 		t.Errorf("of all services %+v", c)
 	}
 	if c := found[" unbind_ratio"]; !near(c.Ratio.Median, 0.5) {
@@ -104,7 +104,7 @@ func TestJudge(t *testing.T) {
 		n      int
 		why    string
 	}{
-		{Claim{Arm: "mao", Metric: LocalRatio}, 0.5, 3, ""},            // its own
+		{Claim{Arm: "mao", Metric: LocalRatio}, 0.5, 3, ""},            // its own figure
 		{Claim{Arm: "mao", Metric: Latency, Service: "web"}, 1, 3, ""}, // 0.9, 1, 2.4
 		{Claim{Arm: "mao", Metric: "binds"}, 0, 3, ""},                 // 0 is a count
 		{Claim{Arm: "mao", Metric: Latency, Service: "batch"}, 0, 0, "this result has no such figure"},
@@ -122,8 +122,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A service that starved has a throughput, and nothing else; ratios that are too large
-// to be are none.
+// A service that starved has a throughput and no other figure; impossible ratios are no
+// figures.
 func TestMetricOfTheStarved(t *testing.T) {
 	run := Run{Seed: 1, Services: []Service{{Name: "web", Asked: 5, LocalRatio: 0}}}
 	for _, m := range Metrics() {
@@ -151,7 +151,7 @@ func TestMetricOfTheStarved(t *testing.T) {
 	}
 }
 
-// A value that is unknown is left out of the wire form, and 0 is not.
+// An unknown value is left out of the wire form, and 0 is not.
 func TestClaimOnTheWire(t *testing.T) {
 	r := fakeResult()
 	r.Paper = []Claim{{Figure: "f", Arm: "mao", Metric: Latency}, {Figure: "f", Arm: "mao", Metric: LocalRatio, Value: unit.Some(0.0)}}
@@ -249,15 +249,15 @@ var exampleOnce struct {
 	r Result
 }
 
-// example is what comes of two-services.yaml; nobody changes it.
+// example is the result of two-services.yaml; callers must not change it.
 func example(t *testing.T) Result {
 	t.Helper()
 	exampleOnce.Do(func() { exampleOnce.r = runAll(t, loadFile(t, "two-services.yaml"), 2) })
 	return exampleOnce.r
 }
 
-// All arms of a seed see the same demand: what is asked, where nobody waits for
-// answers, is the same to the bit; of another seed it is not.
+// All arms of a seed see the same demand: where requests do not wait for answers, it is the
+// same to the bit; with another seed it is not.
 func TestSameDemand(t *testing.T) {
 	asked := map[uint64]map[string]float64{}
 	compared := 0
@@ -265,7 +265,7 @@ func TestSameDemand(t *testing.T) {
 	for _, a := range r.Arms {
 		for _, run := range a.Runs {
 			for _, service := range run.Services {
-				if service.LatencyS == 0 { // a closed loop asks as fast as it is answered
+				if service.LatencyS == 0 { // a closed loop requests as fast as it is answered
 					continue
 				}
 				if asked[run.Seed] == nil {
@@ -285,7 +285,7 @@ func TestSameDemand(t *testing.T) {
 	}
 }
 
-// The figures of the example, and their digest: what changes them is to be looked at.
+// The figures of the example, and their digest: examine any change of them.
 func TestGolden(t *testing.T) {
 	r := example(t)
 	sum := sha256.Sum256(encode(t, r))
@@ -317,7 +317,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The example says what it is for: MAO and numad bring memory home, hand does best.
+// The example shows what it is for: MAO and numad bring memory home, hand does best.
 func TestExampleMakesSense(t *testing.T) {
 	r := example(t)
 	local := map[string]float64{}
@@ -365,7 +365,8 @@ func TestProgressAscends(t *testing.T) {
 	}
 }
 
-// The warm-up is left out: of a run that is warm-up but for one period, that counts.
+// The warm-up is left out: in a run that is warm-up except for one period, only that period
+// counts.
 func TestWarmupIsLeftOut(t *testing.T) {
 	s := loadFile(t, "two-services.yaml")
 	s.Warmup = s.Lasts - s.Period
@@ -376,8 +377,8 @@ func TestWarmupIsLeftOut(t *testing.T) {
 	}
 }
 
-// What was done is counted from the start: most binds happen in the warm-up, and what
-// they cost is not hidden there.
+// What was done is counted from the start: most binds happen in the warm-up, and their cost
+// is not hidden there.
 func TestCountsAreOfTheWholeRun(t *testing.T) {
 	s := loadFile(t, "two-services.yaml")
 	a, _ := s.arm("mao-b")
@@ -395,8 +396,8 @@ func TestCountsAreOfTheWholeRun(t *testing.T) {
 	}
 }
 
-// An arm that drops the requests of the slow service has no better mean latency for it:
-// what is compared is weighted by what the other arm did.
+// An arm that drops the requests of the slow service gets no better mean latency for it:
+// the comparison is weighted by the other arm's operations.
 func TestAllServicesHaveTheSameMix(t *testing.T) {
 	base := Run{Seed: 1, Services: []Service{{Name: "fast", Ops: 100, LatencyS: 1}, {Name: "slow", Ops: 100, LatencyS: 9}}}
 	drops := Run{Seed: 1, Services: []Service{{Name: "fast", Ops: 100, LatencyS: 1}, {Name: "slow", Ops: 1, Dropped: 99, LatencyS: 9}}}
@@ -410,7 +411,7 @@ func TestAllServicesHaveTheSameMix(t *testing.T) {
 			t.Errorf("%+v, want %g", s, c.want)
 		}
 	}
-	if v, _ := m.Value(drops, ""); !(v < 1.1) { // its own mean is by its own operations
+	if v, _ := m.Value(drops, ""); !(v < 1.1) { // its own mean is weighted by its own operations
 		t.Errorf("%g", v)
 	}
 }
@@ -429,7 +430,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A claim is kept with the arms that it is about.
+// A claim is kept with the arms that it names.
 func TestKeepClaims(t *testing.T) {
 	s := loadFile(t, "mao-locality.yaml")
 	s.Paper = append(s.Paper, Claim{Arm: "balancing", Against: "none", Metric: Latency})

@@ -15,13 +15,13 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Progress is told how much of everything is done, 0 to 1. It may be nil.
+// Progress receives how much of everything is done, 0 to 1. It may be nil.
 type Progress func(share float64)
 
-// Run is one seed of one arm. Two of the same say the same, to the bit. It ends with
-// the context's error when that ends.
+// Run runs one seed of one arm. The same arm and seed give the same result, to the bit. It
+// ends with the context's error when the context ends.
 func (s *Setting) Run(ctx context.Context, a Arm, seed uint64, tell Progress) (Run, error) {
-	if err := ctx.Err(); err != nil { // a world of many workloads takes its time
+	if err := ctx.Err(); err != nil { // a world of many workloads takes long
 		return Run{}, err
 	}
 	w, err := sim.NewWorld(s.world(a, seed))
@@ -34,7 +34,7 @@ func (s *Setting) Run(ctx context.Context, a Arm, seed uint64, tell Progress) (R
 	}
 	b := newBook(s, seed)
 	periods := int(s.Lasts / s.Period)
-	warm := int((s.Warmup + s.Period - 1) / s.Period) // the period in which it ends is left out
+	warm := int((s.Warmup + s.Period - 1) / s.Period) // the period in which the warm-up ends is left out
 	for i := range periods {
 		if err := ctx.Err(); err != nil {
 			return Run{}, err
@@ -64,8 +64,8 @@ func (s *Setting) loop(a Arm, w runner.World) (*runner.Loop, error) {
 	return &runner.Loop{World: w, Machine: s.Host, Policy: p, Actuate: runner.Actuate(a.Policy, s.Actuate), Period: s.Period}, nil
 }
 
-// RunAll is every arm with every seed, a cell each, so many at a time. What it says does
-// not depend on that.
+// RunAll runs every arm with every seed, one cell each, workers at a time. The result does
+// not depend on the number of workers.
 func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Result, error) {
 	r, seeds := s.result(), len(s.Seeds)
 	err := harness.Run(ctx, harness.Plan[Run]{
@@ -81,7 +81,7 @@ func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Resul
 	return r, r.Validate()
 }
 
-// result is one without figures.
+// result is a result without figures.
 func (s *Setting) result() Result {
 	r := Result{
 		Schema: ResultSchema, How: harness.How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,

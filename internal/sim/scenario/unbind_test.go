@@ -14,20 +14,19 @@ import (
 
 // unbinding is what one arm of mao-day did.
 type unbinding struct {
-	Unbound float64 `json:"unbind_ratio"` // of the approved replicas' time
+	Unbound float64 `json:"unbind_ratio"` // share of the approved replicas' time
 	Misses  float64 `json:"sla_misses"`   // share of replica-periods
 	periods float64
 }
 
-// The paper's Fig. 6: on the same day B leaves approved services unbound for no more
-// than half the time that A does, and misses no more of the service level. That is
-// judged by period and replica: the p99 latency may be 1.5 times what the service's is,
-// on the average, under Linux alone with the same seed. The level is nobody's choice of
-// an arm: none is bound there.
+// The paper's Fig. 6: on the same day, B leaves approved services unbound for at most half
+// of the time that A does, and misses the service level no more often. That is judged by
+// period and replica: the p99 latency may be 1.5 times the service's mean p99 under Linux
+// alone with the same seed. No arm influences this level, as nothing is bound there.
 //
-// As a test that is of the default, uniform: bind, with one seed. With
-// HOMENODE_BENCH_UNBIND=FILE the figures of five seeds go there, of uniform: always as
-// well, which was the default before these figures were seen: the bench judges both.
+// As a test it uses the default, uniform: bind, with one seed. With
+// HOMENODE_BENCH_UNBIND=FILE the figures of five seeds are written there, also for uniform:
+// always, which was the default before these figures were known; the bench judges both.
 func TestUnbindRatio(t *testing.T) {
 	path := os.Getenv("HOMENODE_BENCH_UNBIND")
 	s := loadFile(t, "mao-day.yaml")
@@ -45,7 +44,7 @@ func TestUnbindRatio(t *testing.T) {
 			if a.Unbound <= 0 {
 				t.Errorf("%s, seed %d: A unbinds nothing: there is nothing to compare", mode, seed)
 			}
-			if path == "" && (b.Unbound > a.Unbound/2 || b.Misses > a.Misses) { // the bench judges for itself
+			if path == "" && (b.Unbound > a.Unbound/2 || b.Misses > a.Misses) { // the bench judges by itself
 				t.Errorf("seed %d: B is unbound %.4f of the time and misses %.4f, A %.4f and %.4f", seed, b.Unbound, b.Misses, a.Unbound, a.Misses)
 			}
 		}
@@ -74,7 +73,7 @@ func unbinds(t *testing.T, s Setting, seeds []uint64) map[string][]unbinding {
 	return all
 }
 
-// unbound runs an arm; the one that comes first sets the limits of all.
+// unbound runs an arm; the first one sets the limits for all.
 func unbound(t *testing.T, s Setting, name string, seed uint64, limits map[string]float64) unbinding {
 	t.Helper()
 	i := slices.IndexFunc(s.Arms, func(a Arm) bool { return a.Name == name })

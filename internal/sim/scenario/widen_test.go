@@ -11,9 +11,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// A workload that is bound to a node grows beyond it. With widening it has more nodes
-// before the node's reserve is used, and every page it asks for; without, the cpuset
-// leaves it nothing while the other node is empty: the kernel would kill.
+// A workload that is bound to a node grows beyond it. With widening it gets more nodes
+// before the node's reserve is used, and every page that it requests. Without, the cpuset
+// leaves it nothing while the other node is empty: the kernel would kill it.
 func TestWidenBeforeMemoryRunsOut(t *testing.T) {
 	least, refused := map[bool]unit.Ratio{}, map[bool]unit.Bytes{}
 	widest := map[bool]int{}
@@ -63,8 +63,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// growing is a machine of several nodes and a workload that has three quarters of one,
-// and doubles within two hours.
+// growing is a machine of several nodes with a workload that takes three quarters of one
+// node and doubles within two hours.
 func growing(t *testing.T, widen bool) Setting {
 	t.Helper()
 	text := func(size unit.Bytes) string {

@@ -8,7 +8,7 @@ import (
 	"homenode/internal/sim"
 )
 
-// account puts down what each thread did in the step.
+// account records what each thread did in the step.
 func (w *World) account(dt float64) {
 	for _, wl := range w.live {
 		w.accountOf(wl, dt)
@@ -32,15 +32,15 @@ func (w *World) accountOf(wl *workload, dt float64) {
 	}
 }
 
-// inLoop is the time that operations of a closed loop take, summed: all of its threads'
-// time in which they do not think.
+// inLoop is the total time of the operations of a closed loop: the time of all its threads
+// in which they do not think.
 func (w *World) inLoop(wl *workload, dt, ops float64) float64 {
 	all := dt * float64(len(wl.threads)) * wl.Demand.Duty
 	return max(0, all-ops*wl.Spec.Demand.Think.Seconds())
 }
 
-// wakes is how often one of its threads wakes up an operation: also where they sleep at
-// barriers, and think.
+// wakes is the number of wake-ups of its threads per operation, including those after
+// sleeping at barriers and after thinking.
 func (wl *workload) wakes() float64 {
 	wakes := wl.Spec.Wakes()
 	if b := wl.Spec.Work.Barrier; b > 0 && !wl.Spec.Work.Spin {
@@ -52,7 +52,7 @@ func (wl *workload) wakes() float64 {
 	return wakes
 }
 
-// part is which share of the operations that its threads had time for are done: of a
+// part is the share of the operations that its threads had time for that is done: from a
 // queue, no more than there are; at barriers, no more than the slowest has done.
 func (w *World) part(wl *workload, dt float64) float64 {
 	if wl.Demand.Closed {
@@ -72,7 +72,7 @@ func (w *World) part(wl *workload, dt float64) float64 {
 	return 1
 }
 
-// slowest is the pace at which all threads can go, with cycles as they are now.
+// slowest is the pace that all threads can keep, with their present cycles.
 func (w *World) slowest(wl *workload) float64 {
 	pace := wl.pace
 	for i := range wl.threads {
@@ -82,7 +82,7 @@ func (w *World) slowest(wl *workload) float64 {
 	return pace
 }
 
-// accountThread is one thread's step. part is the share of its operations; for threads
+// accountThread records one thread's step. part is the share of its operations; for threads
 // that wait for each other, their pace.
 func (w *World) accountThread(t *thread, dt, part float64, c *sim.Counts) {
 	wl, g, hz := t.wl, &w.groups[t.group], w.Config.System.Hz
@@ -127,8 +127,8 @@ func (w *World) accountThread(t *thread, dt, part float64, c *sim.Counts) {
 	}
 }
 
-// tail is how long operations of a closed loop take, by thread and step: bins by their
-// logarithm, each with what it has been given and its mean.
+// tail is the time of operations of a closed loop, by thread and step: bins by the
+// logarithm, each with its weight and its mean.
 type tail struct{ bins []bin }
 
 type bin struct{ weight, sum float64 }
@@ -139,8 +139,8 @@ const (
 	allBins    = binsOctave * (binsBelow + 20)
 )
 
-// step is a thread's step. Its weight is time: a thread that hardly runs is as much a
-// thread as the others. Time without operations belongs to those of its next step that has
+// step adds a thread's step. Its weight is time, so a thread that hardly runs counts as
+// much as the others. Time without operations is added to the thread's next step that has
 // some.
 func (l *tail) step(t *thread, dt, ops float64) {
 	in := dt * t.wl.Demand.Duty
@@ -169,8 +169,8 @@ func (l *tail) put(at int, weight, per float64) {
 	b.sum += weight * per
 }
 
-// unfinished puts down threads that are without an operation since some time: theirs
-// takes that long at least.
+// unfinished adds threads that have been without a finished operation for some time: theirs
+// takes at least that long.
 func (l *tail) unfinished(threads []thread) {
 	for i := range threads {
 		if t := &threads[i]; t.held > 0 {
@@ -186,7 +186,7 @@ func binOf(seconds float64) int {
 	return min(max(i, 0), allBins-1)
 }
 
-// p99 is what one of a hundred is beyond; 0 where there are none.
+// p99 is the time that one of a hundred exceeds; 0 without operations.
 func (l *tail) p99() float64 {
 	all := 0.0
 	for i := range l.bins {

@@ -10,36 +10,37 @@ import (
 )
 
 const (
-	// idleEvery is how often an idle CPU looks, by CPU of the domain (sd_init:
-	// min_interval); twice that while it finds nothing (max_interval).
+	// idleEvery is the interval of an idle CPU's balancing, per CPU of the domain (sd_init:
+	// min_interval); it is twice that while the CPU finds nothing (max_interval).
 	idleEvery = time.Millisecond
-	// busyFactor is sd_init's: a busy CPU looks so many times as rarely.
+	// busyFactor is sd_init's: a busy CPU balances this many times less often.
 	busyFactor = 16
-	// busyEvery is how often one of an LLC's busy CPUs takes a thread from another that
-	// has more: each looks every 16 ms a CPU of the domain, so that one of them does so
-	// every 16 ms; that an imbalance of less than a thread moves one takes two to four
-	// turns (detach_tasks: load >> nr_balance_failed).
+	// busyEvery is how often one of an LLC's busy CPUs takes a thread from another that has
+	// more. Each balances every 16 ms per CPU of the domain, so one of them does every 16
+	// ms. Moving a thread for an imbalance of less than one takes two to four turns
+	// (detach_tasks: load >> nr_balance_failed).
 	busyEvery = 64 * time.Millisecond
-	// coreFailures it takes until an idle core takes a running thread from a busy one
-	// (need_active_balance: nr_balance_failed > cache_nice_tries + 2).
+	// coreFailures is the number of failures until an idle core takes a running thread from
+	// a busy one (need_active_balance: nr_balance_failed > cache_nice_tries + 2).
 	coreFailures = triesNode + 3
-	// crowded is by how much a CPU's threads must want more than it has.
+	// crowded is how much more than a CPU its threads must want.
 	crowded = 0.05
 )
 
-// balance moves threads from CPUs that have more to do than others. Each look is one
+// balance moves threads from CPUs that have more to do than others. Each turn is one
 // load_balance of a scheduling domain, at the kernel's intervals; nothing depends on how
-// often loads change. A CPU that is busy for a part of its time is idle with the chance of
-// the rest, and has a thread that waits with the chance that two of its threads want to run.
+// often loads change. A CPU that is busy for a part of its time counts as idle with the
+// probability of the rest. It has a waiting thread with the probability that two of its
+// threads want to run.
 //
-//  1. Below an LLC idle CPUs take threads that wait from the busiest (newidle_balance,
+//  1. Below an LLC, idle CPUs take waiting threads from the busiest CPU (newidle_balance,
 //     load_balance).
-//  2. Busy CPUs below an LLC even out: what is one thread more here is there the next time,
-//     so that all have their turn (calculate_imbalance, detach_tasks).
-//  3. An idle core takes a thread from one whose siblings are both busy
+//  2. Busy CPUs below an LLC balance: the CPU with one thread more changes, so that all
+//     threads have their turn (calculate_imbalance, detach_tasks).
+//  3. An idle core takes a thread from a core whose siblings are both busy
 //     (SD_PREFER_SIBLING).
-//  4. Beyond, level by level: LLCs of a node, near nodes, farther ones (load_balance.go).
-//  5. Threads of busy CPUs change places (swaps.go).
+//  4. Beyond the LLC, level by level: LLCs of a node, near nodes, farther ones (load_balance.go).
+//  5. Threads of busy CPUs are swapped (swaps.go).
 func (w *World) balance(step time.Duration) {
 	if !w.Config.Linux.LoadBalance {
 		return
@@ -68,12 +69,12 @@ func (w *World) balance(step time.Duration) {
 	w.swapSometimes(at) // 5
 }
 
-// jitter is a time, more or less by a half: CPUs do not look in step.
+// jitter varies a time by up to a half, so that CPUs do not balance in step.
 func (w *World) jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(w.random.Uint64()%uint64(max(d, 1)))
 }
 
-// tally is how busy LLCs are.
+// tally computes how busy LLCs are.
 func (w *World) tally() {
 	if w.tallied {
 		return
@@ -129,10 +130,10 @@ func (x *crowd) merge(o *crowd) {
 	x.queue += o.queue
 }
 
-// pullIdle is number 1 of balance. An idle CPU looks every idleEvery a CPU of the domain,
-// each for itself; that it also does so whenever it goes idle is not counted, as its
-// threads' wake-ups look for idle CPUs themselves (wakes.go). It takes what then has a
-// larger part of a CPU than it had.
+// pullIdle is number 1 of balance. Each idle CPU balances every idleEvery per CPU of the
+// domain. That it also does so whenever it goes idle is not counted, as its threads'
+// wake-ups search for idle CPUs themselves (wakes.go). It takes a thread that gets a larger
+// part of a CPU there than it had.
 func (w *World) pullIdle(d int, dt float64) {
 	x := &w.llcs[d]
 	every := idleEvery.Seconds() * x.size
@@ -153,8 +154,8 @@ func (w *World) pullIdle(d int, dt float64) {
 	}
 }
 
-// relief is a thread of the busiest of some CPUs, of those where one waits, and one of
-// them with time for it.
+// relief picks a thread of the busiest CPU among those where one waits, and a CPU with time
+// for it.
 func (w *World) relief(cpus []int) (*thread, int) {
 	src := w.room.some[:0]
 	for _, i := range cpus {
@@ -173,7 +174,7 @@ func (w *World) relief(cpus []int) (*thread, int) {
 	return nil, -1
 }
 
-// busiest is the index of one of the CPUs that have the most to do, by chance.
+// busiest is the index of a random one of the CPUs with the most to do.
 func (w *World) busiest(cpus []int) int {
 	best, most, ties := 0, -1.0, 0
 	for k, i := range cpus {
@@ -189,9 +190,9 @@ func (w *World) busiest(cpus []int) int {
 	return best
 }
 
-// movableTo is a thread of a CPU, by chance, and one of the CPUs that it may use and that
-// would have no more to do with it than this one has now; idle: less. One whose locality
-// that degrades stays, unless dragged.
+// movableTo picks a random thread of a CPU, and a CPU that it may use and that would then
+// have no more to do than this one has now; with idle: less. A thread whose locality would
+// degrade stays, unless dragged.
 func (w *World) movableTo(from int, to []int, idle, dragged bool) (*thread, int) {
 	all := w.cpus[from].threads
 	if len(all) == 0 || len(to) == 0 {
@@ -210,8 +211,8 @@ func (w *World) movableTo(from int, to []int, idle, dragged bool) (*thread, int)
 	return nil, -1
 }
 
-// degrades is migrate_degrades_locality: NUMA balancing wants a thread on this node, and
-// not all of its CPU's threads.
+// degrades is migrate_degrades_locality: NUMA balancing wants the thread on this node, and
+// does not want all threads of its CPU there.
 func (w *World) degrades(t *thread, to int) bool {
 	c := &w.cpus[t.cpu]
 	if t.prefer < 0 || t.prefer != c.node || t.prefer == to {
@@ -225,7 +226,8 @@ func (w *World) degrades(t *thread, to int) bool {
 	return false
 }
 
-// target is the CPU with the least to do, of a core that has, by chance.
+// target is the CPU with the least to do, on the core with the least to do; random among
+// equals.
 func (w *World) target(t *thread, from int, to []int, idle bool) int {
 	best, least, least2, ties := -1, 0.0, 0.0, 0
 	limit := w.cpus[from].load - t.want
@@ -250,8 +252,8 @@ func (w *World) target(t *thread, from int, to []int, idle bool) int {
 	return best
 }
 
-// evenOut is number 2 of balance: of two CPUs whose load differs by a thread, the one that
-// has less takes one, if it then has no more than the other had.
+// evenOut is number 2 of balance: of two CPUs whose load differs by a thread, the one with
+// less takes one, if it then has no more than the other had.
 func (w *World) evenOut(d int) {
 	cpus := w.llcs[d].cpus
 	some := w.room.some[:0]
@@ -286,13 +288,13 @@ func (w *World) idleCore(d int) {
 	}
 }
 
-// moveRunning moves a CPU's thread to the idlest CPU of some, of the idlest core, if that
-// is idler than its own, and says if it could.
+// moveRunning moves a CPU's thread to the idlest of some CPUs, on the idlest core, if that
+// is idler than its own. It reports whether it could.
 func (w *World) moveRunning(from int, to []int) bool {
 	for _, t := range w.cpus[from].threads {
 		best, most, ties := -1, 0.0, 0
 		for _, i := range to {
-			idle := w.cpus[i].idle() - few*math.Round(w.coreLoad(i)*100) // of equal ones an idle core's
+			idle := w.cpus[i].idle() - few*math.Round(w.coreLoad(i)*100) // of equal CPUs, one of an idle core
 			if w.cpus[i].idle() <= crowded || w.cpus[i].load > w.cpus[from].load-crowded || !has(t.mask, i) {
 				continue
 			}

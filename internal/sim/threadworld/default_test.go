@@ -13,12 +13,12 @@ import (
 	"homenode/internal/unit"
 )
 
-// usual is a load on nodes of four CPUs under Linux as it comes.
+// usual is a load on nodes of four CPUs under default Linux.
 type usual struct {
 	name    string
-	threads int     // of each of two workloads, a node
-	share   float64 // of all CPUs that is asked for; 0: closed loops
-	wakes   float64 // an operation
+	threads int     // of each of two workloads, per node
+	share   float64 // requested share of all CPUs; 0: closed loops
+	wakes   float64 // per operation
 }
 
 var usuals = []usual{
@@ -47,8 +47,8 @@ func (u usual) config(nodes int, seed uint64) sim.Config {
 	return c
 }
 
-// seen is what both worlds tell: local share by part of the run, CPUs, changes of node a
-// thread and second (of sim by its law).
+// seen is what both worlds report: local share by part of the run, CPUs, changes of node
+// per thread and second (for sim, by its formula).
 type seen struct {
 	local [4]float64
 	cpu   float64
@@ -97,10 +97,10 @@ func both(t *testing.T, u usual, nodes int, part time.Duration, change func(*sim
 	return a, b
 }
 
-// TestDefaultLikeSim holds threads that are not pinned, under Linux without NUMA balancing, to
-// package sim: how fast memory is left behind, and how often a thread changes nodes.
-// Not comparable, as sim has threads as amounts: what happens to fewer threads than CPUs
-// (sim lets their wake-ups find their own CPU busy), and threads that more than even out.
+// TestDefaultLikeSim compares unpinned threads under Linux without NUMA balancing with
+// package sim: how fast memory is left behind, and how often a thread changes nodes. Two
+// cases are not comparable, as sim has threads as amounts: fewer threads than CPUs (in sim,
+// their wake-ups find their own CPU busy), and threads that balance beyond even.
 func TestDefaultLikeSim(t *testing.T) {
 	for _, nodes := range []int{2, 4} {
 		for _, u := range usuals {
@@ -124,7 +124,7 @@ func TestDefaultLikeSim(t *testing.T) {
 
 // TestNUMABalancingLikeSim: memory that is all on one node comes to its threads as fast as
 // in package sim, and then stays at least as local: sim moves threads away from their
-// preferred nodes by chance, where migrate_degrades_locality does not let them.
+// preferred nodes by chance, which migrate_degrades_locality prevents here.
 func TestNUMABalancingLikeSim(t *testing.T) {
 	for _, nodes := range []int{2, 4} {
 		for _, u := range usuals {
@@ -148,8 +148,8 @@ func TestNUMABalancingLikeSim(t *testing.T) {
 	}
 }
 
-// TestSwapRateMatters shows what the estimate of swapRate is worth: Linux's local share
-// and pace on a busy machine with as much of it as said, NUMA balancing on and off.
+// TestSwapRateMatters shows the effect of the estimate swapRate: Linux's local share and
+// pace on a busy machine with multiples of it, NUMA balancing on and off.
 func TestSwapRateMatters(t *testing.T) {
 	const seeds = 40
 	for _, numa := range []bool{false, true} {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package threadworld is a simulated world whose population is single threads
-// (sim.Population): what package sim does with amounts, it does one by one. Each thread is
-// on one CPU, has private memory of its own and counters of its own, so that a policy can
-// move it and chance can strand it.
+// (sim.Population): it does thread by thread what package sim does with amounts. Each
+// thread is on one CPU, and has private memory and counters of its own. So a policy can
+// move it, and chance can strand it.
 //
 //	sim.World: demand ─▶ scheduler (which CPU, whose turn) ─▶ memsys (cycles per operation)
 //	                         ▲                                   │
@@ -21,9 +21,9 @@
 //	loads     threads that are alike are one load of the memory system
 //	pages     linux.Host's rows, and each thread's part of them
 //
-// All else is sim.World's: specs, demand, steps, moves, windows, truths. Use it where single
-// threads matter (vCPUs, barriers, run-time variation); amounts are cheaper by far for
-// many servers and long days. Decisions, estimates and what is not in it:
+// The rest is sim.World's: specs, demand, steps, moves, windows, truths. Use it where
+// single threads matter (vCPUs, barriers, run-time variation); amounts are far cheaper for
+// many servers and long days. Decisions, estimates and what is not modelled:
 // docs/decisions/0021-threads-world.md.
 //
 // It is NOT for: deciding (policy), or for fleets (sim/fleet).

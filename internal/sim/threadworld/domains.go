@@ -12,27 +12,27 @@ const (
 	// nodes farther apart sd_init clears SD_BALANCE_EXEC, SD_BALANCE_FORK and
 	// SD_WAKE_AFFINE. (EPYC's kernel has 32; none of these machines is one.)
 	reclaimDistance = 30
-	// remoteDistance is REMOTE_DISTANCE, where the firmware says nothing.
+	// remoteDistance is REMOTE_DISTANCE, used where the firmware gives no distance.
 	remoteDistance = 20
 	// triesNUMA and triesNode are cache_nice_tries (sd_init).
 	triesNUMA, triesNode = 2, 1
 )
 
-// level is a scheduling domain as one of its groups sees it: should_we_balance lets one
-// CPU of a group look on behalf of all.
+// level is a scheduling domain as one of its groups sees it: should_we_balance lets one CPU
+// of a group balance for all.
 type level struct {
 	distance int           // of its farthest node; 0: LLCs of one node
 	cpus     float64       // of its span
-	local    []int         // LLCs of the group that looks
-	dest     []int         // of them, those whose CPUs look (group_balance_mask)
-	groups   [][]int       // of the others, nearest first; they may overlap
+	local    []int         // LLCs of the group that balances
+	dest     []int         // those of them whose CPUs balance (group_balance_mask)
+	groups   [][]int       // the other groups, nearest first; they may overlap
 	together float64       // imb_numa_nr
-	sibling  bool          // groups even out by threads, not by idle CPUs (SD_PREFER_SIBLING of the child)
+	sibling  bool          // groups balance by threads, not by idle CPUs (SD_PREFER_SIBLING of the child)
 	tries    int           // cache_nice_tries
 	swaps    float64       // swaps.go
 	failed   int           // nr_balance_failed
-	next     time.Duration // when an idle CPU looks
-	busy     time.Duration // and a busy one
+	next     time.Duration // when an idle CPU balances
+	busy     time.Duration // when a busy one does
 }
 
 func (v *level) numa() bool { return v.distance > 0 }
@@ -44,7 +44,7 @@ func (v *level) numa() bool { return v.distance > 0 }
 //     (sched_init_numa; sd_parent_degenerate). Its span are the nodes up to there, its
 //     groups are the spans of the level below.
 //
-// Where spans of a level overlap, so do groups, and each node looks for itself
+// Where spans of a level overlap, so do groups, and each node balances for itself
 // (build_overlap_sched_groups).
 func (w *World) layDomains() {
 	for d := range w.llcs {
@@ -68,7 +68,7 @@ func (w *World) layNode(d int) {
 	w.levels = append(w.levels, v)
 }
 
-// distance is between nodes, by index.
+// distance is the distance between nodes, by index.
 func (w *World) distance(a, b int) int {
 	if a == b {
 		return 0
@@ -76,7 +76,7 @@ func (w *World) distance(a, b int) int {
 	return max(1, w.Config.Machine.Distance(w.nodes[a].id, w.nodes[b].id).Or(remoteDistance))
 }
 
-// span is the nodes with CPUs up to a distance, in their order.
+// span is the nodes with CPUs up to a distance, in order.
 func (w *World) span(n, distance int) (all []int) {
 	for k := range w.nodes {
 		if len(w.nodes[k].cpus) > 0 && w.distance(n, k) <= distance {
@@ -115,8 +115,8 @@ func (w *World) layNUMA() {
 	}
 }
 
-// together is imb_numa_nr: an eighth of a node's CPUs, or where it has several LLCs, a
-// thread each; of a larger span as many times that (build_sched_domains).
+// together is imb_numa_nr: an eighth of a node's CPUs; where it has several LLCs, one
+// thread each; for a larger span, that many times more (build_sched_domains).
 func (w *World) together(n int, factor float64) float64 {
 	x := &w.nodes[n]
 	threads := len(x.cpus) / 8
@@ -126,7 +126,7 @@ func (w *World) together(n int, factor float64) float64 {
 	return float64(max(1, threads) * max(1, int(factor)))
 }
 
-// levelOf is a level of a node, whose child is up to below.
+// levelOf makes a level of a node whose child reaches up to distance below.
 func (w *World) levelOf(n, distance, below int, nodes []int) level {
 	v := level{distance: distance, local: w.llcsOf(w.span(n, below)), tries: triesNUMA}
 	left := slices.DeleteFunc(slices.Clone(nodes), func(k int) bool { return w.distance(n, k) <= below })
@@ -154,7 +154,7 @@ func (w *World) llcsOf(nodes []int) (all []int) {
 	return all
 }
 
-// own gives a node a level: that of another node of the same group, if it has it.
+// own gives a node a level, shared with another node of the same group if that has it.
 func (w *World) own(n int, v level) {
 	at := slices.IndexFunc(w.levels, func(o level) bool {
 		return o.distance == v.distance && o.cpus == v.cpus && slices.Equal(o.local, v.local)
@@ -167,5 +167,5 @@ func (w *World) own(n int, v level) {
 	w.nodes[n].levels = append(w.nodes[n].levels, at)
 }
 
-// reaches says if a wake-up may go from a node to another (SD_WAKE_AFFINE).
+// reaches reports whether a wake-up may go from one node to another (SD_WAKE_AFFINE).
 func (w *World) reaches(a, b int) bool { return w.distance(a, b) <= reclaimDistance }

@@ -27,15 +27,15 @@ func built(t testing.TB, name string, specs ...sim.Spec) sim.Config {
 	return c
 }
 
-// asking is threads without memory of which each CPU does a share.
+// asking is threads without memory that each want a share of a CPU.
 func asking(name string, threads int, share float64, hz float64) sim.Spec {
 	s := spinning(name, threads)
 	s.Demand.Rate, s.Demand.Wakes = share*float64(threads)*hz/s.Work.Cycles, 0
 	return s
 }
 
-// TestLevels: two sockets are one level; six nodes of a server at 16 and 22 are two (one, of a node next to all), and
-// the torus has two more.
+// TestLevels: two sockets are one level. Six nodes of a server at 16 and 22 are two levels
+// (one, for a node that is next to all), and the torus has two more.
 func TestLevels(t *testing.T) {
 	w := world(t, built(t, machines.DualE5620, spinning("a", 1)))
 	if len(w.levels) != 2 || w.levels[0].cpus != 8 || !w.levels[0].sibling || w.levels[0].together != 1 {
@@ -63,7 +63,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestStartsNear: exec and fork stay within reclaimDistance, in one server of the torus.
+// TestStartsNear: exec and fork stay within reclaimDistance, which is one server of the
+// torus.
 func TestStartsNear(t *testing.T) {
 	for _, n := range []int{4, 16, 72} {
 		w := world(t, built(t, machines.Torus, spinning("a", n)))
@@ -77,8 +78,8 @@ func TestStartsNear(t *testing.T) {
 	}
 }
 
-// TestSwapsCounted: on two nodes a thread is placed anew once in 30 s, half of the times
-// on the other node, as sim/linux has it.
+// TestSwapsCounted: on two nodes a thread is placed anew once in 30 s, half of the times on
+// the other node, as in sim/linux.
 func TestSwapsCounted(t *testing.T) {
 	var specs []sim.Spec
 	for i := range 8 {
@@ -95,10 +96,10 @@ func TestSwapsCounted(t *testing.T) {
 	}
 }
 
-// TestSwapsStayNear: of a busy torus' threads few come to another server.
+// TestSwapsStayNear: few threads of a busy torus move to another server.
 func TestSwapsStayNear(t *testing.T) {
 	w := world(t, built(t, machines.Torus, spinning("a", 288)))
-	w.Run(10 * time.Second) // until all have a CPU
+	w.Run(10 * time.Second) // until all threads have a CPU
 	near, far := 0, 0
 	for range 50 {
 		was := make([]int, len(w.ids))
@@ -121,8 +122,8 @@ func TestSwapsStayNear(t *testing.T) {
 	}
 }
 
-// TestHalfBusyEvenOut: what was bound to a node and is let go spreads again, though no CPU
-// ever had more than it could do.
+// TestHalfBusyEvenOut: threads that were bound to a node and are released spread again,
+// though no CPU ever had more than it could do.
 func TestHalfBusyEvenOut(t *testing.T) {
 	for _, share := range []float64{0.3, 0.4, 0.45} {
 		c := built(t, machines.DualE5620)
@@ -142,7 +143,7 @@ func TestHalfBusyEvenOut(t *testing.T) {
 	}
 }
 
-// TestFewStayTogether: adjust_numa_imbalance lets two threads be where they are.
+// TestFewStayTogether: adjust_numa_imbalance lets two threads stay where they are.
 func TestFewStayTogether(t *testing.T) {
 	c := built(t, machines.DualE5620, spinning("a", 2))
 	w := world(t, c)

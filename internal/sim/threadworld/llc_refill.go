@@ -7,28 +7,28 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// cold is what a thread that has come to another LLC must still bring there.
+// cold is what a thread that moved to another LLC must still bring there.
 type cold struct {
-	lines, l2 float64 // that it would have hit in the LLC; of these, in its own L2
-	each      float64 // cycles that bringing one takes longer
+	lines, l2 float64 // lines that it would have hit in the LLC; those of them in its own L2
+	each      float64 // additional cycles to bring one line
 	paid      float64 // CPUs' worth of time, in this step
 }
 
-// chill is for a thread that is about to move from a CPU to one below another LLC. An
-// estimate:
+// chill handles a thread that is about to move from a CPU to one below another LLC. It is
+// an estimate:
 //
-//  1. It leaves behind its part of what its workload holds there: of private regions as
-//     much as each thread, of shared ones all, if no thread of the workload is where it goes.
-//     No more than the new LLC has.
-//  2. To hold as much again costs a miss each that would have been a hit, by the share of
-//     its requests that were: a stream that an LLC does not help loses nothing.
-//  3. Each is a read from where its pages are, on an idle machine, and not from the LLC;
-//     as many at once as its own reads.
-//  4. What of it was in its L2 is a request that there would not have been.
+//  1. The thread leaves behind its part of what its workload holds there: of private
+//     regions as much as each thread holds; of shared regions everything, if no thread of the
+//     workload is at the destination. It is at most the size of the new LLC.
+//  2. Holding as much again costs one miss for each line that would have been a hit, by
+//     the share of its requests that were hits: a stream that an LLC does not help loses
+//     nothing.
+//  3. Each miss is a read from where its pages are, on an idle machine, instead of from
+//     the LLC; as many at once as its own reads.
+//  4. Each line that was in its L2 is an additional request.
 //
-// Not in it: that lines may still be there when it comes back, what the others have to
-// bring when it overwrites theirs, and moves below one LLC (its L2 from the LLC: some 10
-// to 100 µs).
+// Not included: lines may still be there when it comes back; others must reload what it
+// overwrites; moves below one LLC cost, too (L2 from the LLC: some 10 to 100 µs).
 func (w *World) chill(t *thread, from, to *cpu) {
 	if t.group >= len(w.groups) {
 		return
@@ -63,7 +63,7 @@ func (w *World) chill(t *thread, from, to *cpu) {
 	t.cold.each = max(0, w.latency(t, to.node)-w.Config.System.LLCCycles) * reads / accesses * t.wl.Slow // 3
 }
 
-// below says if another thread of a thread's workload is below an LLC.
+// below reports whether another thread of a thread's workload is below an LLC.
 func (w *World) below(t *thread, d int) bool {
 	for i := range t.wl.threads {
 		if o := &t.wl.threads[i]; o != t && o.cpu >= 0 && w.cpus[o.cpu].llc == d {
@@ -73,7 +73,7 @@ func (w *World) below(t *thread, d int) bool {
 	return false
 }
 
-// latency is that of a thread's memory from a node, on an idle machine.
+// latency is the latency of a thread's memory from a node, on an idle machine.
 func (w *World) latency(t *thread, node int) (cycles float64) {
 	for m := range w.nodes {
 		if share := w.offer(t, m); share > 0 {
@@ -83,7 +83,8 @@ func (w *World) latency(t *thread, node int) (cycles float64) {
 	return cycles
 }
 
-// warm is the next step's part of what threads must bring: before they do anything else.
+// warm is the part of the next step in which threads bring lines, before they do anything
+// else.
 func (w *World) warm(wl *workload, dt float64) {
 	for i := range wl.threads {
 		t := &wl.threads[i]
@@ -97,7 +98,7 @@ func (w *World) warm(wl *workload, dt float64) {
 // able is the CPU time that a thread has for operations.
 func (t *thread) able() float64 { return t.got - t.cold.paid }
 
-// bring puts down what warm let it bring, and returns its cycles.
+// bring records what warm let a thread bring, and returns its cycles.
 func (w *World) bring(t *thread, dt float64, c *sim.Counts) (cycles float64) {
 	k := &t.cold
 	if k.lines <= 0 {

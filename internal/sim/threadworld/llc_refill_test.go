@@ -15,8 +15,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// hop is the operations, waits and remote reads of a thread in 2 s that changes sockets
-// every 10 ms, or does not.
+// hop returns the operations, waits and remote reads in 2 s of a thread that changes
+// sockets every 10 ms, or does not.
 func hop(t *testing.T, s sim.Spec, hops bool) (ops, cycles float64, c *sim.Config) {
 	t.Helper()
 	conf := built(t, machines.DualE5620, s)
@@ -34,9 +34,9 @@ func hop(t *testing.T, s sim.Spec, hops bool) (ops, cycles float64, c *sim.Confi
 	return x.Ops, x.Cycles, &conf
 }
 
-// TestColdCache: a thread that comes to another LLC brings what it had one by one: by
-// hand, of a chase over 4 MiB 65,536 lines, each the difference of memory and LLC. A
-// stream that fits nowhere, and who has no memory, lose nothing.
+// TestColdCache: a thread that comes to another LLC brings its lines one by one. By hand,
+// for a chase over 4 MiB: 65,536 lines, each costing the difference of memory and LLC. A
+// stream that fits no cache, and a thread without memory, lose nothing.
 func TestColdCache(t *testing.T) {
 	s := chasing("a", 1)
 	s.Memory.Private, s.Work.Regions[0].Size = 4*unit.MiB, 4*unit.MiB

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// loadBalance is load_balance of a group's CPU at a level, for the busiest other group.
+// loadBalance is load_balance of a group's CPU at a level, with the busiest other group.
 //
-//  1. It is an idle CPU of the group, if one is idle now (should_we_balance); else the
-//     group looks busyFactor times as rarely.
-//  2. The busiest group is that with most threads by CPU, of those with more threads than
-//     CPUs; else one with a CPU that has more than it can do (group_imbalanced); else that
-//     with the fewest idle CPUs (update_sd_pick_busiest).
-//  3. What is found and cannot be moved is a failure. Failures let threads be moved that
-//     are more than the imbalance, that NUMA balancing wants where they are, that run.
+//  1. An idle CPU of the group does it, if one is idle now (should_we_balance); else it
+//     happens busyFactor times less often.
+//  2. The busiest group is, among groups with more threads than CPUs, the one with most
+//     threads per CPU; else a group with a CPU that has more than it can do
+//     (group_imbalanced); else the one with the fewest idle CPUs (update_sd_pick_busiest).
+//  3. Finding threads that cannot be moved is a failure. Failures allow moving threads
+//     that exceed the imbalance, that NUMA balancing wants where they are, or that run.
 //
-// A look that moves something is followed by the next after min_interval, others after
+// After a turn that moves something, the next comes after min_interval; after others, after
 // max_interval.
 func (w *World) loadBalance(v *level, at time.Duration) {
 	w.tally()
@@ -51,7 +51,7 @@ func (w *World) loadBalance(v *level, at time.Duration) {
 	}
 }
 
-// newlyIdle lets all levels look at once: a CPU has lost its last thread
+// newlyIdle lets all levels balance at once: a CPU has lost its last thread
 // (newidle_balance).
 func (w *World) newlyIdle(n int) {
 	for _, i := range w.nodes[n].levels {
@@ -74,7 +74,7 @@ func (w *World) crowdOf(llcs []int) (all crowd) {
 // overloaded is group_is_overloaded.
 func (x *crowd) overloaded() bool { return x.load > x.size+crowded }
 
-// busiestGroup is number 2 of looks; the nearest of those alike, then by chance. -1: none
+// busiestGroup is number 2 of looks. Ties go to the nearest, then to chance. -1: no group
 // has anything to do.
 func (w *World) busiestGroup(v *level) int {
 	best, most, ties := -1, 0.0, 0
@@ -104,12 +104,13 @@ func (w *World) busiestGroup(v *level) int {
 
 // balanceIdle is calculate_imbalance and detach_tasks for a group that has an idle CPU.
 //
-//  1. From a group with more than it can do, threads that wait on one of its CPUs come, as
+//  1. From a group with more than it can do, waiting threads of one of its CPUs come, as
 //     many as there is time for here (migrate_util).
-//  2. Else groups even out: half of the difference of idle CPUs as they are just now, of 2
-//     or more; where their children are no nodes, of threads (sibling_imbalance). Between
-//     nodes few threads may stay together (adjust_numa_imbalance). Threads come that wait;
-//     one that runs, after as many failures as need_active_balance wants.
+//  2. Else groups balance: half of the present difference of idle CPUs moves, if that is 2
+//     or more; where their children are not nodes, the difference of threads
+//     (sibling_imbalance). Between nodes few threads may stay together
+//     (adjust_numa_imbalance). Waiting threads come; a running one comes after as many
+//     failures as need_active_balance requires.
 func (w *World) balanceIdle(v *level, best int, local, busy *crowd) bool {
 	if busy.overloaded() || busy.queue > 0 { // 1
 		n := local.idle
@@ -139,9 +140,9 @@ func (w *World) balanceIdle(v *level, best int, local, busy *crowd) bool {
 	return false
 }
 
-// difference is what two groups differ by now, in whole threads or CPUs. Of groups of
-// unlike sizes it is that of shares, as sibling_imbalance has it for threads; idle CPUs the
-// kernel counts, which would draw threads to the larger span for ever.
+// difference is the present difference of two groups, in whole threads or CPUs. For groups
+// of unequal sizes it compares shares, as sibling_imbalance does for threads. The kernel
+// counts idle CPUs, which would draw threads to the larger span for ever.
 func (w *World) difference(v *level, local, busy *crowd) float64 {
 	less, more, vary := busy.idle, local.idle, local.varyIdle+busy.varyIdle
 	if v.sibling {
@@ -161,13 +162,14 @@ func (w *World) difference(v *level, local, busy *crowd) float64 {
 	return math.Floor(n + 0.5)
 }
 
-// tolerated is adjust_numa_imbalance: few threads may stay together, imb_numa_nr of them.
+// tolerated is adjust_numa_imbalance: few threads, up to imb_numa_nr, may stay together.
 func tolerated(difference, running, together float64) bool {
 	return running <= together && difference <= fewTogether
 }
 
-// pullWaiting takes threads worth so many CPUs from a CPU of a group: the one with the
-// most to do of those where one waits now. One at least, if there is one.
+// pullWaiting takes threads of this many CPUs' worth from a CPU of a group: the CPU with
+// the most to do among those where a thread waits now. It takes at least one, if there is
+// one.
 func (w *World) pullWaiting(v *level, best int, most float64) bool {
 	src := w.waiting(v.groups[best])
 	moved := false
@@ -189,7 +191,7 @@ func (w *World) pullWaiting(v *level, best int, most float64) bool {
 	return moved
 }
 
-// waiting is the CPUs of a group where a thread waits now.
+// waiting lists the CPUs of a group where a thread waits now.
 func (w *World) waiting(group []int) []int {
 	src := w.room.some[:0]
 	for _, d := range group {
@@ -206,8 +208,8 @@ func (w *World) waiting(group []int) []int {
 	return src
 }
 
-// pullTo is a thread of a CPU that may come to the group that looks, and to which of its
-// CPUs: of the LLC that has most time.
+// pullTo picks a thread of a CPU that may come to the balancing group, and one of the
+// group's CPUs, of the LLC with most time.
 func (w *World) pullTo(v *level, from int, idle bool) (*thread, int) {
 	for _, d := range w.byRoom(v.dest) {
 		if t, to := w.movableTo(from, w.llcs[d].cpus, idle, v.failed > v.tries); t != nil {
@@ -217,7 +219,7 @@ func (w *World) pullTo(v *level, from int, idle bool) (*thread, int) {
 	return nil, -1
 }
 
-// byRoom is LLCs, those first that have most time; of equal ones, from a random one on.
+// byRoom orders LLCs by free time, most first; of equal ones, from a random one on.
 func (w *World) byRoom(llcs []int) []int {
 	if len(llcs) == 1 {
 		return llcs
@@ -236,7 +238,7 @@ func (w *World) byRoom(llcs []int) []int {
 	return all
 }
 
-// room is what CPUs have left, or the less than nothing.
+// room is what CPUs have left; it is negative if they lack time.
 func (x *crowd) room() float64 {
 	if x.size == 0 {
 		return math.Inf(-1)
@@ -245,7 +247,7 @@ func (x *crowd) room() float64 {
 }
 
 // pushRunning is active_load_balance_cpu_stop: a thread of a busy CPU of the group comes,
-// though it runs.
+// though it is running.
 func (w *World) pushRunning(v *level, best int) bool {
 	some := w.room.some[:0]
 	for _, d := range v.groups[best] {
@@ -268,10 +270,10 @@ func (w *World) pushRunning(v *level, best int) bool {
 	return false
 }
 
-// balanceBusy is for a group without an idle CPU: the busiest must have more than it can do.
-// What comes is the less of what it is beyond the mean, and what the group is below it; a
-// thread that is more than that, when it has failed often enough (detach_tasks: load >>
-// nr_balance_failed).
+// balanceBusy is for a group without an idle CPU: the busiest group must have more than it can
+// do. What moves is the smaller of two amounts: what the busiest is above the mean, and
+// what this group is below it. A thread larger than that moves after enough failures
+// (detach_tasks: load >> nr_balance_failed).
 func (w *World) balanceBusy(v *level, best int, local, busy *crowd) bool {
 	here, there := local.load/local.size, busy.load/busy.size
 	most := 1.0
@@ -300,7 +302,7 @@ func (w *World) balanceBusy(v *level, best int, local, busy *crowd) bool {
 	return false
 }
 
-// meanLoad is by CPU, of all groups of a level.
+// meanLoad is the load per CPU over all groups of a level.
 func (w *World) meanLoad(v *level, local *crowd) float64 {
 	all := *local
 	for _, g := range v.groups {

@@ -10,26 +10,26 @@ import (
 )
 
 // group is threads that are alike to the memory system: of one workload, below one LLC,
-// their pages in the same places. It is one load.
+// with their pages in the same places. It is one load.
 type group struct {
 	wl           *workload
 	live         int // index in World.live
 	llc          int
 	key          uint64
 	threads      float64
-	cpus, solved float64   // CPUs' worth of time: now, and as it was solved
+	cpus, solved float64   // CPUs' worth of time: now, and when last solved
 	private      []float64 // sums of shares of their private pages by node
-	owners       float64   // threads that have some
+	owners       float64   // threads that have private pages
 	figures
 }
 
-// figures are of an operation.
+// figures are per operation.
 type figures struct {
 	cycles, stall, waits, requests, local, remote float64
-	llcBytes                                      float64 // that all of them hold
+	llcBytes                                      float64 // bytes that all its threads hold
 }
 
-// cyclesOf is what an operation of a thread takes, as last known.
+// cyclesOf is the cycles of a thread's operation, as last known.
 func (w *World) cyclesOf(t *thread) float64 {
 	if t.group < len(w.groups) {
 		if g := &w.groups[t.group]; g.wl == t.wl && g.cycles > 0 {
@@ -39,12 +39,12 @@ func (w *World) cyclesOf(t *thread) float64 {
 	return w.alone(t)
 }
 
-// alone is a guess.
+// alone is a guess, from the operation running alone.
 func (w *World) alone(t *thread) float64 {
 	return sim.CyclesAlone(&w.Config.System, &t.wl.Works[t.wl.Demand.Phase], w.cpus[t.cpu].node)
 }
 
-// meanCycles is over all CPU time that its threads got; or else over them.
+// meanCycles is the mean over all CPU time that its threads got, or else over the threads.
 func (w *World) meanCycles(wl *workload) float64 {
 	for pass := range 2 {
 		time, ops := 0.0, 0.0
@@ -64,7 +64,7 @@ func (w *World) meanCycles(wl *workload) float64 {
 	return 1
 }
 
-// solve puts threads into groups and finds what their operations cost.
+// solve puts threads into groups and computes the cost of their operations.
 func (w *World) solve(dt float64) {
 	w.changed = false
 	w.gather()
@@ -79,8 +79,7 @@ func (w *World) solve(dt float64) {
 	w.learn()
 }
 
-// gather makes the groups, in the order of live and of threads. Cycles that were known
-// go on.
+// gather makes the groups, in the order of live and of threads. Known cycles are kept.
 func (w *World) gather() {
 	for _, wl := range w.live {
 		for i := range wl.threads {
@@ -99,7 +98,7 @@ func (w *World) gather() {
 	clear(old[min(len(old), len(w.groups)):])
 }
 
-// join finds a thread's group, or makes it one.
+// join adds a thread to its group, or makes a group for it.
 func (w *World) join(k int, wl *workload, t *thread, first int) {
 	d := w.cpus[t.cpu].llc
 	at := first
@@ -123,7 +122,7 @@ func (w *World) join(k int, wl *workload, t *thread, first int) {
 	g := &w.groups[at]
 	t.group = at
 	if math.Abs(t.last-g.cycles) > settled*g.cycles && !wl.closed() {
-		w.stale = true // its pace was by what its operations took where it was
+		w.stale = true // its pace used the cost of its operations at its old place
 	}
 	g.threads++
 	g.cpus += w.works(t)
@@ -135,15 +134,15 @@ func (w *World) join(k int, wl *workload, t *thread, first int) {
 	}
 }
 
-// load makes a Load of each group, and those of the movers. Operations are limited where
-// CPU time was given by what an operation took last: then there is time for more, if
-// it turns out to take longer.
+// load makes a Load for each group, and those of the movers. Where CPU time was given by
+// the last cost of an operation, operations are limited; there is time for more if an
+// operation turns out to take longer.
 func (w *World) load(dt float64) {
 	w.Loads, w.room.shares = w.Loads[:0], w.room.shares[:0]
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.solved = g.cpus
-		wl, cpus := g.wl, max(g.cpus, few) // an LLC without any use has no state of affairs
+		wl, cpus := g.wl, max(g.cpus, few) // an unused LLC has no steady state
 		l := memsys.Load{
 			Workload: g.live, Domain: g.llc, CPUs: cpus, Threads: max(g.threads, cpus), Ops: math.Inf(1),
 			Work: &wl.Works[wl.Demand.Phase], Home: w.home(g, wl.Private), Slow: wl.Slow, Before: g.cycles,
@@ -161,11 +160,12 @@ func (w *World) load(dt float64) {
 	w.traffic = w.planned
 }
 
-// spareTime is by how much an operation may turn out to take longer.
+// spareTime is the factor by which an operation may turn out to take longer.
 const spareTime = 2
 
-// home is where a group's accesses go, so many of them to private memory: shares that
-// sum to 1. What there is none of leaves its share to the other (linux.Group.Homes).
+// home is the distribution over nodes of a group's accesses, with the given share to
+// private memory. The shares sum to 1. A kind without pages leaves its share to the other
+// (linux.Group.Homes).
 func (w *World) home(g *group, private float64) []float64 {
 	at := len(w.room.shares)
 	for range w.nodes {
@@ -196,11 +196,11 @@ func (w *World) home(g *group, private float64) []float64 {
 	return home
 }
 
-// read takes a group's figures from the result. The uncore's waits are the exposed
-// cycles of waiting for what is not in the core's own caches: latency / parallelism of
-// each request, added up. That is Rao's W, the cycles with at least one critical request
-// outstanding, as the model has no others: all of its requests are demand reads, and
-// it lets them overlap by Parallelism and with nothing else.
+// read takes a group's figures from the result. The uncore's waits are the exposed cycles
+// of waiting for what is not in the core's own caches: latency / parallelism of each
+// request, added up. That is Rao's W, the cycles with at least one critical request
+// outstanding, as the model has no other requests: all are demand reads, which overlap by
+// Parallelism and with nothing else.
 func (w *World) read(i int, r *memsys.LoadResult) {
 	g := &w.groups[i]
 	node := w.llcs[g.llc].node
@@ -219,7 +219,7 @@ func (w *World) read(i int, r *memsys.LoadResult) {
 	g.figures = f
 }
 
-// learn keeps what the result says of workloads.
+// learn stores what the result says about workloads.
 func (w *World) learn() {
 	k := 0
 	for i, wl := range w.live {

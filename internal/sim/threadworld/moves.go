@@ -8,7 +8,8 @@ import (
 	"homenode/internal/sim"
 )
 
-// takeMovers takes the mover's CPU time from the nodes' CPUs, from all of a node alike.
+// takeMovers subtracts the mover's CPU time from the nodes' CPUs, from all CPUs of a node
+// equally.
 func (w *World) takeMovers(dt float64) {
 	for n := range w.nodes {
 		cpus := float64(len(w.nodes[n].cpus))
@@ -39,7 +40,7 @@ func (w *World) served(m *sim.Move, dt float64) (pages, cpu, each float64) {
 		cycles += r.Ops * r.Cycles
 	}
 	pages = min(m.Pages, ops*dt)
-	if pages > m.Pages*0.99 { // but for what was not noticed
+	if pages > m.Pages*0.99 { // except for changes too small to notice
 		pages = m.Pages
 	}
 	each = cycles / ops / w.Config.System.Hz

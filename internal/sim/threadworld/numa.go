@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	// numaRetry is how often a thread that is not where its faults are tries to go there:
-	// a jiffy's second (numa_migrate_preferred: interval).
+	// numaRetry is how often a thread that is not at its preferred node tries to go there:
+	// a second in jiffies (numa_migrate_preferred: interval).
 	numaRetry = time.Second
-	// numaMove is how likely a try finds what it looks for: sim/linux has the same.
+	// numaMove is the probability that a try succeeds; as in sim/linux.
 	numaMove = 0.5
-	// numaBetter is by how much a node must offer more.
+	// numaBetter is how much more a node must offer.
 	numaBetter = 1.1
-	// numaSwap is the least that a swap of two threads must gain, of both's faults
+	// numaSwap is the least that a swap of two threads must gain, of both threads' faults
 	// (task_numa_compare: SMALLIMP, 30 of 1000).
 	numaSwap = 0.03
 	// mostSlow bounds what balancing can take of the time.
 	mostSlow = 1
 )
 
-// numa is NUMA balancing's of a workload.
-type numa struct{ next time.Duration } // when its threads look where to go
+// numa is NUMA balancing's state of a workload.
+type numa struct{ next time.Duration } // when its threads choose where to go
 
-// numaBalance is NUMA balancing for so many seconds, in its threads' time.
+// numaBalance is NUMA balancing for some seconds, in its threads' time.
 //
 //  1. linux.Host.Balance scans, faults and moves pages, by where threads ran. It does to
 //     rows what hint faults do to the pages of each thread (pages.go).
-//  2. What it took of their CPU time makes their operations dearer.
-//  3. Threads prefer the node of most of their faults, and go there, one by one
-//     (task_numa_placement, task_numa_migrate): a tenth must be gained; to an idle CPU, or
-//     to that of a thread that loses less by the swap.
+//  2. The CPU time that it took makes their operations more expensive.
+//  3. Threads prefer the node of most of their faults, and go there one by one
+//     (task_numa_placement, task_numa_migrate). They must gain a tenth. They go to an idle
+//     CPU, or to the CPU of a thread that loses less by the swap.
 func (w *World) numaBalance(wl *workload, seconds float64) {
 	mode := wl.Group.Policy.Mode
 	if !w.Config.Linux.NUMABalancing || mode == linux.Bind || mode == linux.Interleave {
@@ -96,7 +96,7 @@ func (w *World) follow(t *thread) {
 	w.swap(t, best)
 }
 
-// idleIn is an idle CPU of a node that a thread may use, if it is idle now; -1: none.
+// idleIn is a CPU of a node that a thread may use and that is idle now; -1: none.
 func (w *World) idleIn(t *thread, n int) int {
 	if idle, _, _ := w.idleOn(t, n); idle <= near {
 		return -1
@@ -108,7 +108,7 @@ func (w *World) idleIn(t *thread, n int) int {
 	return -1
 }
 
-// swap is with the thread on a node for which both together gain most.
+// swap exchanges the thread with the one on a node for which both together gain most.
 func (w *World) swap(t *thread, n int) {
 	from := w.cpus[t.cpu].node
 	gain, best, other := w.offer(t, n)-w.offer(t, from), numaSwap, (*thread)(nil)

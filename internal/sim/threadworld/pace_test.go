@@ -12,9 +12,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// Threads that meet at barriers are as fast after they were brought together as those
-// that were together from the start: the pace was once that of the last one to come, as
-// slow as it was where it came from.
+// Threads that meet at barriers are as fast after they were brought together as threads
+// that were together from the start. The pace was once that of the last arrival, as slow as
+// at its old place.
 func TestPaceAfterAMove(t *testing.T) {
 	spec := chasing("a", 2)
 	spec.Work.Cycles, spec.Work.Regions[0].Accesses = 100_000, 10 // so few that none queues for memory

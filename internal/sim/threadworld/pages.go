@@ -6,17 +6,16 @@ import (
 	"homenode/internal/sim"
 )
 
-// Pages are linux.Host's, which knows rows: private pages by the node where their
-// threads are. What it does to a row it does to all of the row's pages alike, so that
-// each thread's part of it follows:
+// Pages are linux.Host's, which knows rows: private pages by the node of their threads. It
+// treats all pages of a row alike, so each thread's part follows from its row:
 //
-//  1. Open adds threads up to rows; the host works.
-//  2. Close takes from each thread what part of its row left a node, and gives it what
-//     it lost where the row gained.
-//  3. What a row gained beyond that is new: each of its threads touched as much.
+//  1. Open adds threads' parts up to rows; the host works.
+//  2. Close takes from each thread its part of what left a node of the row, and gives it
+//     back that amount where the row gained.
+//  3. What a row gained beyond that is new: each of its threads touched the same amount.
 
-// keySteps of a share are told apart: a distribution that moves by less leaves cycles as
-// they are. 0.5 % of the accesses is at most 0.5 % of the cycles, mostly far less.
+// keySteps is the resolution of a share: a distribution that changes by less leaves cycles
+// as they are. 0.5 % of the accesses is at most 0.5 % of the cycles, usually far less.
 const keySteps = 200
 
 // Open is number 1.
@@ -58,7 +57,7 @@ func (w *World) Close(x *sim.Workload) {
 	w.look(wl)
 }
 
-// divide is what became of a row, by thread.
+// divide applies the changes of a row to its threads.
 func (w *World) divide(wl *workload, node int, gained, lost float64) {
 	n := len(w.nodes)
 	rows, before := wl.Group.Memory.Private[node*n:node*n+n], w.room.rows[node*n:node*n+n]
@@ -89,8 +88,8 @@ func (w *World) divide(wl *workload, node int, gained, lost float64) {
 	}
 }
 
-// look finds where a workload's pages are, in steps: loads of the memory system change
-// where a step is taken.
+// look computes where a workload's pages are, in steps. Loads of the memory system change
+// only when a step changes.
 func (w *World) look(wl *workload) {
 	m := &wl.Group.Memory
 	key := uint64(0)
@@ -128,8 +127,8 @@ func sum(of []float64) (s float64) {
 	return s
 }
 
-// carry is what a thread's move to another node does to NUMA balancing's marks: a page
-// that was last faulted for from the old node has its first fault from the new one.
+// carry updates NUMA balancing's marks after a thread's move to another node: a page whose
+// last fault came from the old node has its first fault from the new one.
 func (w *World) carry(t *thread, from, to int) {
 	if !w.Config.Linux.NUMABalancing || len(t.wl.Group.Scan.Marked) == 0 {
 		return
@@ -149,7 +148,7 @@ func (w *World) carry(t *thread, from, to int) {
 	}
 }
 
-// tick is what happens to pages in so many seconds.
+// tick is what happens to pages over some seconds.
 func (w *World) tick(seconds float64) {
 	w.Host.Reclaim(seconds)
 	for _, wl := range w.live {

@@ -54,8 +54,8 @@ func drawSpec(r *detmath.Random, m machine.Machine, name string) sim.Spec {
 	return s
 }
 
-// TestParityWithSim compares worlds in which nothing moves: a workload alone, or several
-// on CPUs of their own, with whatever memory.
+// TestParityWithSim compares worlds in which nothing moves: a workload alone, or several on
+// CPUs of their own, with memory anywhere.
 func TestParityWithSim(t *testing.T) {
 	compared := 0
 	for seed := range uint64(200) {
@@ -110,8 +110,8 @@ func compareWithSim(t *testing.T, name string, c sim.Config) (compared int) {
 	return compared
 }
 
-// TestParityOfQueues compares what is asked for at a rate: both have the same queue, and
-// hand it the same operations.
+// TestParityOfQueues compares requests at a rate: both worlds have the same queue, and give
+// it the same operations.
 func TestParityOfQueues(t *testing.T) {
 	for seed := range uint64(40) {
 		r := detmath.NewRandom(seed, "queues")
@@ -144,9 +144,9 @@ func TestParityOfQueues(t *testing.T) {
 	}
 }
 
-// TestParityOfBarriers compares threads that wait for each other and are all alike. Where
-// they sleep, package sim solves the memory system once for all running and once for the
-// pace of that; here pace and cycles agree, so that who waits loads nothing.
+// TestParityOfBarriers compares equal threads that wait for each other. Where they sleep,
+// package sim solves the memory system once with all running and once with the resulting
+// pace. Here pace and cycles agree, so waiting threads add no load.
 func TestParityOfBarriers(t *testing.T) {
 	for seed := range uint64(40) {
 		r := detmath.NewRandom(seed, "barriers")

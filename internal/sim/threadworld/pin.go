@@ -22,9 +22,9 @@ func (w *World) Take(x *sim.Workload, s action.Step) (action.Outcome, bool) {
 	return action.Outcome{}, false
 }
 
-// pin is sched_setaffinity of one thread: it is moved at once, to the CPU that has the
-// least to do. Released, it has its affinity back at once, and stays there until it is
-// moved. No CPUs: its affinity is what it was.
+// pin is sched_setaffinity of one thread. The thread is moved at once, to the CPU with the
+// least to do. A released thread gets its affinity back at once, and stays there until it
+// is moved. No CPUs: its affinity is what it was before.
 func (w *World) pin(wl *workload, s action.Step, foreign string) action.Outcome {
 	refused := func(format string, args ...any) action.Outcome {
 		return action.Outcome{Step: s, Status: action.Refused, Detail: fmt.Sprintf(format, args...)}
@@ -56,7 +56,7 @@ func (w *World) pin(wl *workload, s action.Step, foreign string) action.Outcome 
 	return action.Outcome{Step: s, Status: action.Done, Detail: fmt.Sprintf("%s thread %d is on cpu %d", wl.ID, t.id, w.cpus[t.cpu].id)}
 }
 
-// release gives threads that we tied back what was theirs.
+// release gives threads that homenode tied their affinity back.
 func (w *World) release(wl *workload) {
 	for i := range wl.threads {
 		if t := &wl.threads[i]; t.ours {

@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// drawConfig is a world of anything.
+// drawConfig is a random world.
 func drawConfig(t testing.TB, seed uint64) sim.Config {
 	r := detmath.NewRandom(seed, "config")
 	c := configOf(shapetest.Shape(t, []string{"two", "four", "smt", "far"}[r.Below(4)]))
@@ -73,7 +73,7 @@ func drawAny(r *detmath.Random, c sim.Config, name string) sim.Spec {
 	return s
 }
 
-// drawStep is anything that an owner could be asked for.
+// drawStep is any step that an owner could be asked to take.
 func drawStep(r *detmath.Random, w *World) action.Step {
 	all := allOf(w)
 	wl := all[r.Below(len(all))]
@@ -98,8 +98,7 @@ func drawStep(r *detmath.Random, w *World) action.Step {
 	return s
 }
 
-// TestInvariants holds worlds of anything, with anything done to them, to what must
-// always be.
+// TestInvariants checks that random worlds with random steps keep the invariants.
 func TestInvariants(t *testing.T) {
 	n := uint64(1500)
 	if testing.Short() {
@@ -127,7 +126,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// allOf are the workloads of a world, present or not, by ID.
+// allOf returns the workloads of a world, present or not, by ID.
 func allOf(w *World) (all []*workload) {
 	for _, wl := range w.of {
 		all = append(all, wl)
@@ -263,7 +262,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestWindowsCut lets windows be read or not: the world does not notice.
+// TestWindowsCut: reading windows or not makes no difference to the world.
 func TestWindowsCut(t *testing.T) {
 	for seed := range uint64(60) {
 		a, b := world(t, drawConfig(t, seed)), world(t, drawConfig(t, seed))
@@ -283,7 +282,7 @@ func spinning(name string, threads int) sim.Spec {
 	return sim.Spec{Name: name, Threads: threads, Memory: sim.MemorySpec{Private: unit.MiB}, Work: sim.WorkSpec{Cycles: 1000, Instructions: 1000}}
 }
 
-// TestFairNow: equal threads on one CPU have equal time, all of it.
+// TestFairNow: equal threads on one CPU get equal time, and all of it together.
 func TestFairNow(t *testing.T) {
 	for n := 2; n < 9; n++ {
 		s := spinning("a", n)
@@ -298,9 +297,9 @@ func TestFairNow(t *testing.T) {
 	}
 }
 
-// TestFairInTheLongRun: equal threads have equal time within a few percent, on more CPUs
-// than divide evenly. Nodes are alike: of unlike ones the busiest by CPU gives, again and
-// again, and four threads on three CPUs are not that beside three on two.
+// TestFairInTheLongRun: equal threads get equal time within a few percent, on a number of
+// CPUs that does not divide evenly. Nodes are alike: among unequal nodes the busiest per
+// CPU gives, again and again, and four threads on three CPUs are less than three on two.
 func TestFairInTheLongRun(t *testing.T) {
 	for _, x := range []struct {
 		shape   string
@@ -323,7 +322,7 @@ func TestFairInTheLongRun(t *testing.T) {
 	}
 }
 
-// TestNoCPUIsIdleForLong: where threads wait for CPUs that they may use, those work.
+// TestNoCPUIsIdleForLong: where threads wait for CPUs that they may use, those CPUs work.
 func TestNoCPUIsIdleForLong(t *testing.T) {
 	for seed := range uint64(300) {
 		r := detmath.NewRandom(seed, "idle")

@@ -36,7 +36,7 @@ func renumbered(s machine.Shape, to []int) machine.Shape {
 	return out
 }
 
-// TestRenumbering: where threads and pages are given, the nodes' numbers are but names.
+// TestRenumbering: where threads and pages are given, the nodes' numbers are only names.
 func TestRenumbering(t *testing.T) {
 	for seed := range uint64(200) {
 		r := detmath.NewRandom(seed, "renumber")

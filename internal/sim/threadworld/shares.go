@@ -5,25 +5,25 @@ package threadworld
 import "math"
 
 const (
-	// shareRounds of sharing CPU time: threads that wait for others, or take over from
-	// others, want more or less once the others have theirs. What is not settled then is
-	// in the next step.
+	// shareRounds bounds the rounds of sharing CPU time: threads that wait for others, or
+	// take over from others, want more or less once the others have theirs. What is not
+	// settled then is left to the next step.
 	shareRounds = 4
-	// settled is how far apart CPUs' worth of time are equal.
+	// settled is the difference at which amounts of CPU time count as equal.
 	settled = 1e-4
-	// noticed is by how much a load must change for the memory system to be solved again.
+	// noticed is how much a load must change for the memory system to be solved again.
 	noticed = 2e-3
 )
 
 // share gives out the CPUs' time.
 //
-//  1. What each thread wants: all there is, in a closed loop; its part, of those that
-//     think; an equal part each of what was asked for, where one queue is for all.
+//  1. The wants of each thread: everything, in a closed loop; its part, if it thinks; an
+//     equal part of the demand, where all share one queue.
 //  2. Each CPU is shared max-min fair by its threads: a thread that wants less than its
 //     part leaves the rest to the others (sched/fair.c: entities of equal weight).
-//  3. What that lets others want: threads of a queue take over what their peers cannot
-//     do; threads at a barrier do as much as the slowest can; a quota holds back
-//     all of a workload's threads (throttle_cfs_rq).
+//  3. How this changes wants: threads of a queue take over what their peers cannot do;
+//     threads at a barrier do as much as the slowest can; a quota holds back all of a
+//     workload's threads (throttle_cfs_rq).
 //  4. A step in which the workload stands still is shorter for all of its threads.
 func (w *World) share(dt float64) {
 	for _, wl := range w.live {
@@ -103,8 +103,8 @@ func (c *cpu) give() {
 	c.spare = max(0, c.spare)
 }
 
-// level is what each of its threads can have that wants more; one of them may be taken
-// to want all there is.
+// level is what each of its threads that wants more can have. One of them may be treated as
+// wanting everything.
 func (c *cpu) level(greedy *thread) float64 {
 	level := 0.0
 	for range len(c.threads) {
@@ -128,7 +128,7 @@ func (c *cpu) level(greedy *thread) float64 {
 	return level
 }
 
-// adjust is number 3; it says whether a thread wants something else now.
+// adjust is number 3. It reports whether a thread's wants have changed.
 func (w *World) adjust(wl *workload, dt float64) (again bool) {
 	switch {
 	case !wl.Demand.Closed:
@@ -151,7 +151,7 @@ func (w *World) adjust(wl *workload, dt float64) (again bool) {
 	return again
 }
 
-// takeOver lets threads of a queue do what others of it have no time for, each up to its
+// takeOver lets threads of a queue do what other threads have no time for, each up to its
 // fair part of its CPU.
 func (w *World) takeOver(wl *workload, dt float64) bool {
 	done, room, hz := 0.0, 0.0, w.Config.System.Hz
@@ -189,8 +189,8 @@ func (w *World) couldMore(t *thread, dt float64) float64 {
 }
 
 // hold lets no thread do more between two barriers than the slowest can. How fast that is:
-// a thread that sleeps wants all there is until it waits. Of n threads whose work varies
-// the slowest takes longer than the mean (sim.Spec.Straggle).
+// a thread that sleeps wants everything until it waits. Of n threads whose work varies, the
+// slowest takes longer than the mean (sim.Spec.Straggle).
 func (w *World) hold(wl *workload, dt float64) bool {
 	pace, run, hz := math.Inf(1), wl.run(dt), w.Config.System.Hz
 	for i := range wl.threads {
@@ -215,7 +215,7 @@ func (w *World) hold(wl *workload, dt float64) bool {
 	return again
 }
 
-// clamp holds a quota to the last digit.
+// clamp enforces a quota to the last digit.
 func (wl *workload) clamp() {
 	limit := wl.Spec.CPULimit
 	if limit <= 0 {
@@ -232,7 +232,7 @@ func (wl *workload) clamp() {
 	}
 }
 
-// servers is how many CPUs' worth of time a workload could have at once.
+// servers is the number of CPUs that a workload could have at once.
 func (w *World) servers(wl *workload) float64 {
 	could := 0.0
 	for i := range wl.threads {
@@ -246,7 +246,7 @@ func (w *World) servers(wl *workload) float64 {
 	return max(few, min(could, float64(len(wl.threads))))
 }
 
-// measure says if the memory system's loads are others than those last solved.
+// measure reports whether the memory system's loads differ from those last solved.
 func (w *World) measure(dt float64) {
 	if w.changed {
 		return
@@ -266,7 +266,7 @@ func (w *World) measure(dt float64) {
 	}
 }
 
-// works is the CPU time in which a thread does operations: while it spins, it does none.
+// works is the CPU time in which a thread does operations. While it spins, it does none.
 func (w *World) works(t *thread) float64 {
 	if t.wl.Spec.Work.Spin && t.wl.Spec.Work.Barrier > 0 {
 		return min(t.got, t.wl.pace*w.cyclesOf(t)/w.Config.System.Hz)

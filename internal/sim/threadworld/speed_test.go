@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// grid is a machine of nodes that are all alike, in a ring with long links.
+// grid is a machine of identical nodes, in a ring with long links.
 func grid(nodes, cpus int) machine.Shape {
 	s := machine.Shape{Name: "grid", Model: machine.DefaultModel()}
 	for n := range nodes {
@@ -38,7 +38,7 @@ func grid(nodes, cpus int) machine.Shape {
 	return s
 }
 
-// mixed is four workloads of so many threads each.
+// mixed is four workloads of this many threads each.
 func mixed(threads int) (all []sim.Spec) {
 	for i, w := range []sim.WorkSpec{
 		{Cycles: 100, Instructions: 100, Regions: []sim.RegionSpec{{Size: 8 * unit.MiB, Accesses: 1, Parallelism: 1}}},

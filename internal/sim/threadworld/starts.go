@@ -10,19 +10,18 @@ import (
 
 // start places a new workload's threads.
 //
-//  1. Pinned ones each have a CPU, dealt out evenly over the set.
-//  2. exec goes from the parent's node, which is by chance, to the idlest node within
+//  1. Each pinned thread has a CPU; they are spread evenly over the set.
+//  2. exec goes from the parent's node, which is random, to the idlest node within
 //     reclaimDistance (sched_exec).
 //  3. Each further thread is forked by the main one and goes to the idlest node within
-//     reclaimDistance of that (select_task_rq_fair, find_idlest_group): it stays on the
-//     main thread's while few run there and others are little idler
-//     (adjust_numa_imbalance), or where no CPU is idle, unless another is busier by
+//     reclaimDistance of it (select_task_rq_fair, find_idlest_group). It stays on the main
+//     thread's node while few run there and others are only a little idler
+//     (adjust_numa_imbalance), or where no CPU is idle, unless another node is less busy by
 //     imbalance_pct.
-//  4. Then to the idlest LLC of the node, an idle core, an idle CPU, or the one with the
-//     least to do (find_idlest_group_cpu). Chance decides among equals.
+//  4. Then it goes to the idlest LLC of the node, an idle core, an idle CPU, or the CPU
+//     with the least to do (find_idlest_group_cpu). Chance decides among equals.
 //
-// Without load balancing threads are spread alike over the nodes: each goes to the
-// idlest.
+// Without load balancing threads spread evenly over the nodes: each goes to the idlest.
 func (w *World) start(wl *workload) {
 	w.first(wl)
 	for i := range wl.threads {
@@ -42,7 +41,7 @@ func (w *World) start(wl *workload) {
 	}
 }
 
-// want0 is what a thread seems to want before anything ran.
+// want0 is what a thread seems to want before anything has run.
 func (wl *workload) want0() float64 {
 	if wl.Demand.Closed {
 		return max(wl.Demand.Duty, few)
@@ -50,10 +49,10 @@ func (wl *workload) want0() float64 {
 	return max(few, min(1, wl.Spec.Demand.Rate*wl.cycles/float64(len(wl.threads))))
 }
 
-// few of a CPU's time is next to nothing.
+// few: less of a CPU's time than this is next to nothing.
 const few = 1e-6
 
-// first guesses what an operation takes, in seconds.
+// first guesses the time of an operation, in seconds.
 func (w *World) first(wl *workload) {
 	sum := 0.0
 	for n := range w.nodes {
@@ -75,8 +74,8 @@ func (w *World) tie(t *thread) {
 	w.allow(t)
 }
 
-// idleOn is how many CPUs of a node that a thread may use are idle, how many it may use,
-// and what they have to do.
+// idleOn is the number of idle CPUs among those of a node that a thread may use, the number
+// it may use, and their load.
 func (w *World) idleOn(t *thread, n int) (idle, cpus, load float64) {
 	for _, c := range w.nodes[n].cpus {
 		if has(t.mask, c) {
@@ -94,7 +93,7 @@ type site struct {
 	idle, cpus, load float64
 }
 
-// siteOf adds up what of a group's CPUs a thread may use.
+// siteOf adds up the CPUs of a group that a thread may use.
 func (w *World) siteOf(t *thread, llcs []int) site {
 	s := site{llcs: llcs}
 	for _, d := range llcs {
@@ -109,8 +108,8 @@ func (w *World) siteOf(t *thread, llcs []int) site {
 	return s
 }
 
-// parentNode is the node of the process that starts the workload: by chance, likelier where more CPUs
-// are idle.
+// parentNode is the node of the process that starts the workload: random, more likely where
+// more CPUs are idle.
 func (w *World) parentNode(t *thread) int {
 	all, anywhere := 0.0, 0.0
 	for n := range w.nodes {
@@ -141,7 +140,7 @@ func (w *World) parentNode(t *thread) int {
 }
 
 // newNode is number 3: from the farthest domain within reclaimDistance down, the idlest
-// group of each, beginning at a node (sched_balance_find_dst_cpu).
+// group of each, starting at a node (sched_balance_find_dst_cpu).
 func (w *World) newNode(t *thread, from int) int {
 	n, size := from, math.Inf(1)
 	for again := true; again; {
@@ -162,8 +161,8 @@ func (w *World) newNode(t *thread, from int) int {
 	return n
 }
 
-// idlestGroup is find_idlest_group: another group than the local one, if that is better
-// by enough.
+// idlestGroup is find_idlest_group: a group other than the local one, if it is better by
+// enough.
 func (w *World) idlestGroup(t *thread, v *level) (best site, ok bool) {
 	ties := 0
 	for _, g := range v.groups {
@@ -192,7 +191,8 @@ func (w *World) idlestGroup(t *thread, v *level) (best site, ok bool) {
 	return best, !tolerated(best.idle-local.idle, local.load+1, v.together)
 }
 
-// compare is which of two has more idle CPUs, or if none has any, less to do by CPU.
+// compare prefers the site with more idle CPUs or, if neither has any, with less load per
+// CPU.
 func (s *site) compare(o *site) float64 {
 	by := s.idle - o.idle
 	if s.idle <= near && o.idle <= near && s.cpus > 0 && o.cpus > 0 {
@@ -204,7 +204,7 @@ func (s *site) compare(o *site) float64 {
 	return by
 }
 
-// nodeOf is the node of a group with the most idle CPUs, by chance among equals.
+// nodeOf is the node of a group with the most idle CPUs, random among equals.
 func (w *World) nodeOf(t *thread, s site) int {
 	best, most, ties := -1, site{}, 0
 	for i := range s.llcs {
@@ -226,7 +226,7 @@ func (w *World) nodeOf(t *thread, s site) int {
 	return best
 }
 
-// anyNode is the idlest of all, where nothing is balanced.
+// anyNode is the idlest node of all, used where nothing is balanced.
 func (w *World) anyNode(t *thread) int {
 	var all []int
 	for n := range w.nodes {

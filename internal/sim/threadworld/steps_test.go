@@ -29,7 +29,8 @@ func threadOf(t *testing.T, w window.Window, id int) window.Thread {
 	return window.Thread{}
 }
 
-// TestPinThread: at once, given back, released, and what is refused.
+// TestPinThread: a pin takes effect at once, is given back, is released, and some are
+// refused.
 func TestPinThread(t *testing.T) {
 	tied := spinning("b", 1)
 	tied.Start.CPUs, tied.Start.Pinned = cpuSet(t, "0-1"), true
@@ -81,7 +82,7 @@ func TestPinThread(t *testing.T) {
 	}
 }
 
-// TestReleasedStays: nothing pulls a thread away from where it has a CPU of its own.
+// TestReleasedStays: nothing pulls a thread away from a CPU that it has to itself.
 func TestReleasedStays(t *testing.T) {
 	w := world(t, configOf(shapetest.Shape(t, "two"), spinning("a", 1)))
 	w.Apply([]action.Step{{Kind: action.PinThread, Workload: "/a", Thread: 1, CPUs: cpuSet(t, "2-3"), Release: true}})
@@ -91,8 +92,8 @@ func TestReleasedStays(t *testing.T) {
 	}
 }
 
-// TestMemoryStays: a thread that is moved leaves its pages where they are, and reads
-// them from afar; moving them back brings its pace back.
+// TestMemoryStays: a moved thread leaves its pages where they are, and reads them remotely.
+// Moving the pages restores its pace.
 func TestMemoryStays(t *testing.T) {
 	s := chasing("a", 1)
 	s.Start.CPUs = cpuSet(t, "0-1")
@@ -131,7 +132,7 @@ func TestMemoryStays(t *testing.T) {
 	}
 }
 
-// TestSetMems moves at once, and the workload stands still for it.
+// TestSetMems moves pages at once, and the workload stands still meanwhile.
 func TestSetMems(t *testing.T) {
 	s := chasing("a", 2)
 	s.Start.CPUs, s.Start.Touch = cpuSet(t, "0-1"), set.FromNodes(1)
@@ -148,8 +149,8 @@ func TestSetMems(t *testing.T) {
 	}
 }
 
-// TestSlowest: one thread that shares its CPU holds up all, asleep or spinning, and
-// only spinners look busy.
+// TestSlowest: one thread that shares its CPU slows down all, whether they sleep or spin,
+// and only spinning threads look busy.
 func TestSlowest(t *testing.T) {
 	for _, spin := range []bool{false, true} {
 		s := spinning("a", 4)
@@ -179,8 +180,8 @@ func TestSlowest(t *testing.T) {
 	}
 }
 
-// TestFollowsMemory: under NUMA balancing pages come to a thread that may not leave its
-// node, at the pace of package sim; and a thread that may goes to its pages.
+// TestFollowsMemory: under NUMA balancing, pages come to a thread that may not leave its
+// node, at the pace of package sim. A thread that may leave goes to its pages.
 func TestFollowsMemory(t *testing.T) {
 	s := chasing("a", 2)
 	s.Start.CPUs, s.Start.Pinned, s.Start.Touch = cpuSet(t, "0-1"), true, set.FromNodes(1)
@@ -222,7 +223,7 @@ func TestFollowsMemory(t *testing.T) {
 	}
 }
 
-// TestSpread: threads start on nodes that are idlest, by chance.
+// TestSpread: threads start on the idlest nodes, random among equals.
 func TestSpread(t *testing.T) {
 	first := [2]int{}
 	for seed := range uint64(100) {
@@ -241,8 +242,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestWakesWander: threads that wake up beside others find idle CPUs, and seldom another
-// node's.
+// TestWakesWander: threads that wake up beside others find idle CPUs, and rarely one on
+// another node.
 func TestWakesWander(t *testing.T) {
 	s := spinning("a", 6)
 	s.Demand.Think = 40 * time.Microsecond

@@ -5,20 +5,20 @@ package threadworld
 import "time"
 
 const (
-	// swapRate is how often a second a thread of a busy machine is placed anew for no
-	// lasting reason, among the nodes of its nearest domain of nodes, its own among
-	// them: something of the kernel's ran for a moment, and was a thread too many.
-	// Estimated: sim/linux has the same, for all nodes alike. 0021 has what the results
-	// are with half and twice as much, and with none.
+	// swapRate is how often per second a thread of a busy machine is placed anew for no
+	// lasting reason, among the nodes of its nearest domain of nodes, its own included:
+	// some kernel work ran for a moment, and was a thread too many. Estimated: sim/linux
+	// has the same, for all nodes alike. Decision 0021 has the results with half and twice
+	// as much, and with none.
 	swapRate = 1.0 / 30
-	// swapLook is when the rate is looked at again, at the latest.
+	// swapLook is the longest time until the rate is computed again.
 	swapLook = time.Second
 )
 
-// laySwaps says how much rarer swaps are at farther levels, as the square of their CPUs:
-// they look as much more rarely (sd_init: min_interval), and one thread is as much less of
-// a group's load (imbalance_pct, imb_numa_nr). Estimated. Two threads that change places
-// below one LLC change nothing, and do not.
+// laySwaps computes how much rarer swaps are at farther levels: by the square of their
+// CPUs. Farther levels balance that much less often (sd_init: min_interval), and one thread
+// is that much less of a group's load (imbalance_pct, imb_numa_nr). Estimated. Swapping two
+// threads below one LLC would change nothing, and is left out.
 func (w *World) laySwaps() {
 	for n := range w.nodes {
 		for k, i := range w.nodes[n].levels {
@@ -33,9 +33,8 @@ func (w *World) laySwaps() {
 	}
 }
 
-// swapSometimes lets a thread change places with one of a CPU by chance. That it
-// happens takes both to be busy, so that on a machine that has idle CPUs it is rare. A
-// swap places two threads anew.
+// swapSometimes swaps a thread with one of a random CPU. Both CPUs must be busy, so on a
+// machine with idle CPUs it is rare. A swap places two threads anew.
 func (w *World) swapSometimes(at time.Duration) {
 	for w.swapAt < at {
 		due := w.swapDue && w.swapAt > 0
@@ -61,7 +60,7 @@ func (w *World) swapSometimes(at time.Duration) {
 	}
 }
 
-// swapAny is one swap of any thread, if both may.
+// swapAny is one swap of a random thread, if both threads may move.
 func (w *World) swapAny(threads int) {
 	if threads == 0 {
 		return
@@ -82,8 +81,8 @@ func (w *World) swapAny(threads int) {
 	}
 }
 
-// partner is the thread to swap with: of a level by its rate, of a node of that by its
-// CPUs. nil: none, or one of them may not.
+// partner is the thread to swap with: of a level by its rate, of a node of that level by
+// its CPUs. nil: there is none, or one of them may not move.
 func (w *World) partner(t *thread) *thread {
 	n := w.cpus[t.cpu].node
 	x := w.random.Float() * w.swaps
@@ -105,10 +104,11 @@ func (w *World) partner(t *thread) *thread {
 	return nil
 }
 
-// busyTries find a CPU that has a thread, on a machine so busy that swaps happen.
+// busyTries is how many tries find a CPU with a thread, on a machine so busy that swaps
+// happen.
 const busyTries = 8
 
-// busyCPU is a CPU of a level by chance, of those with threads; -1: it found none.
+// busyCPU is a random CPU of a level among those with threads; -1: it found none.
 func (w *World) busyCPU(v *level) int {
 	for range busyTries {
 		k := w.random.Below(int(v.cpus))
@@ -131,8 +131,8 @@ func (w *World) busyCPU(v *level) int {
 	return -1
 }
 
-// tiedBy says that NUMA balancing wants a thread where it is, and not where the other is
-// (migrate_degrades_locality: what ran for a moment has no preferred node).
+// tiedBy reports that NUMA balancing wants a thread where it is, and not where the other is
+// (migrate_degrades_locality: kernel work that ran for a moment has no preferred node).
 func (w *World) tiedBy(t, other *thread) bool {
 	return t.prefer >= 0 && t.prefer == w.cpus[t.cpu].node && t.prefer != w.cpus[other.cpu].node
 }

@@ -14,8 +14,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// TestStopsAreLatency: a workload that stands still for a part of the time is no faster
-// in its P99 than at the mean, whenever one asks.
+// TestStopsAreLatency: a workload that stands still for a part of the time is no faster at
+// P99 than at the mean, whenever P99 is read.
 func TestStopsAreLatency(t *testing.T) {
 	for seed := range uint64(40) {
 		r := detmath.NewRandom(seed, "stops")
@@ -50,7 +50,7 @@ func TestStopsAreLatency(t *testing.T) {
 	}
 }
 
-// TestStarvedAreLatency: a thread that gets nothing counts, too.
+// TestStarvedAreLatency: a thread that gets no CPU counts, too.
 func TestStarvedAreLatency(t *testing.T) {
 	var l tail
 	wl := &workload{Workload: &sim.Workload{}}

@@ -54,8 +54,8 @@ func (w *World) Window() window.Window {
 	return w.World.Window()
 }
 
-// P99 is over threads and steps. What waits for an operation's end counts too, but if none
-// has ended all of it goes on to the next call, as its latency does.
+// P99 is over threads and steps. An operation that has not ended counts, too. If none has
+// ended, everything is carried over to the next call, as with latency.
 func (w *World) P99(x *sim.Workload) float64 {
 	wl := w.of[x]
 	if wl.Got.Ops > 0 {
@@ -66,16 +66,16 @@ func (w *World) P99(x *sim.Workload) float64 {
 	return p
 }
 
-// ThreadTruth is what one thread got since the start: what no policy sees.
+// ThreadTruth is what one thread got since the start. No policy sees it.
 type ThreadTruth struct {
 	Workload   string
 	ID         int
 	CPUSeconds float64
 	Ops        float64
-	Moves      int // from node to node
+	Moves      int // between nodes
 }
 
-// Threads are all threads that are there, in the order of their IDs.
+// Threads are all present threads, in the order of their IDs.
 func (w *World) Threads() []ThreadTruth {
 	all := make([]ThreadTruth, 0, len(w.ids))
 	for _, t := range w.ids {

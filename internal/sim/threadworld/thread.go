@@ -4,17 +4,17 @@ package threadworld
 
 import "homenode/internal/set"
 
-// thread is one of a workload.
+// thread is a thread of a workload.
 type thread struct {
 	wl        *workload
 	id, index int
-	cpu       int        // index in World.cpus; -1: it is not there
+	cpu       int        // index in World.cpus; -1: it is not present
 	own       set.CPUSet // its affinity; empty: its workload's CPUs
 	ours      bool       // own was set by a step
 	pinned    bool       // own was set by another process
 	mask      []uint64   // CPUs that it may use; wl.mask where own says nothing
 	private   []float64  // pages by node
-	key       uint64     // of where they are, in steps of keySteps
+	key       uint64     // key of where its pages are, in steps of keySteps
 	prefer    int        // node, NUMA balancing's choice; -1: none
 
 	want, got float64 // CPUs' worth of time
@@ -22,20 +22,20 @@ type thread struct {
 	group     int     // index in World.groups
 	last      float64 // cycles of an operation, before groups were made anew
 	bin       int     // of tail
-	per       float64 // seconds of an operation, of which bin is
+	per       float64 // seconds per operation; bin belongs to it
 	held      float64 // seconds since it last did an operation
 
 	win        counters
 	cold       cold
 	cpuSeconds float64 // since the start
 	ops        float64
-	moves      int // from node to node
+	moves      int // between nodes
 }
 
 // counters are sums since the last Window.
 type counters struct{ cpu, cycles, instructions, requests, waits float64 }
 
-// allow finds which CPUs it may use: of its cpuset, those of its own affinity, or all
+// allow computes which CPUs it may use: of its cpuset, the CPUs of its own affinity, or all
 // if that leaves none (cpuset_update_tasks_cpumask, __set_cpus_allowed_ptr).
 func (w *World) allow(t *thread) {
 	t.mask = t.wl.mask
@@ -99,8 +99,8 @@ func (w *World) leave(t *thread) {
 	w.tallied = false
 }
 
-// evict moves threads that may no longer be where they are (__migrate_task,
-// cpumask_any_and_distribute: to any CPU that will do, in turn).
+// evict moves threads that may no longer stay where they are (__migrate_task,
+// cpumask_any_and_distribute: to any allowed CPU, in turn).
 func (w *World) evict(wl *workload) {
 	for i := range wl.threads {
 		if t := &wl.threads[i]; !has(t.mask, t.cpu) {
@@ -109,8 +109,8 @@ func (w *World) evict(wl *workload) {
 	}
 }
 
-// leastLoaded is a CPU of a set that has the least to do, of a core that has; chance
-// decides among equals.
+// leastLoaded is the CPU of a set with the least to do, on the core with the least to do;
+// random among equals.
 func (w *World) leastLoaded(t *thread, mask []uint64) int {
 	best, least, least2, ties := -1, 0.0, 0.0, 0
 	for c := range w.cpus {
@@ -133,5 +133,5 @@ func (w *World) leastLoaded(t *thread, mask []uint64) int {
 	return best
 }
 
-// near is up to which difference CPUs' worth of time are equal.
+// near is the difference up to which amounts of CPU time are equal.
 const near = 1e-6

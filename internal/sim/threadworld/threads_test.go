@@ -35,7 +35,7 @@ func world(t testing.TB, c sim.Config) *World {
 	return w
 }
 
-// chasing is a closed loop of one dependent read after the other.
+// chasing is a closed loop of dependent reads.
 func chasing(name string, threads int) sim.Spec {
 	return sim.Spec{
 		Name: name, Threads: threads,

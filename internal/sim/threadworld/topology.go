@@ -8,8 +8,8 @@ import (
 	"homenode/internal/set"
 )
 
-// node, llc and core are what CPUs share; a cpu is a logical one that is online.
-// Indexes in them are those of World.
+// node, llc and core are what CPUs share; a cpu is a logical CPU that is online. Indexes in
+// them are those of World.
 type node struct {
 	id     int
 	set    set.CPUSet
@@ -22,17 +22,17 @@ type node struct {
 type llc struct {
 	node int
 	cpus []int
-	busy time.Duration // when its busy CPUs even out, and its cores
+	busy time.Duration // when its busy CPUs balance, and its cores
 	core time.Duration
 	crowd
 }
 
-// crowd is how busy CPUs are, at the mean.
+// crowd is the mean load of some CPUs.
 type crowd struct {
 	size, load     float64 // CPUs; threads that run or wait
 	idle           float64 // CPUs
-	vary, varyIdle float64 // variance of load and of idle, from one look to the next
-	waits          float64 // CPUs, by how likely a thread of them waits
+	vary, varyIdle float64 // variance of load and of idle, from one moment to the next
+	waits          float64 // CPUs, weighted by the probability that a thread of them waits
 	queue          int     // CPUs with more than they can do
 }
 
@@ -42,9 +42,9 @@ type cpu struct {
 	id, node, llc, core int
 	threads             []*thread
 	load                float64 // sum of what its threads want
-	room                float64 // of its time, what movers leave
-	spare               float64 // of its time, what its threads leave
-	waits               float64 // how likely one of its threads waits for another
+	room                float64 // share of its time that movers leave
+	spare               float64 // share of its time that its threads leave
+	waits               float64 // probability that one of its threads waits for another
 }
 
 // layOut numbers the CPUs node by node.
@@ -76,12 +76,12 @@ func (w *World) layOut() {
 	w.layDomains()
 }
 
-// idle is how likely a CPU has nothing to do at a look: what its threads and
-// movers leave of its time. Wake-ups, forks, load balancing and NUMA balancing all mean
-// this by idle.
+// idle is the probability that a CPU is idle at a given moment: what its threads and movers
+// leave of its time. Wake-ups, forks, load balancing and NUMA balancing all use this
+// definition of idle.
 func (c *cpu) idle() float64 { return max(0, c.room-c.load) }
 
-// coreOf is the index of a CPU's core; one that is not known is of its own.
+// coreOf is the index of a CPU's core; a CPU of unknown core has a core of its own.
 func (w *World) coreOf(id int, cores map[int]int) int {
 	for _, c := range w.Config.Machine.CPUs {
 		k, ok := c.Core.Get()

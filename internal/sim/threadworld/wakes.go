@@ -4,22 +4,22 @@ package threadworld
 
 import "homenode/internal/sim/detmath"
 
-// wakeCross is how likely a wake-up whose CPU is busy looks below the LLC of its waker
-// (another thread of the workload) and not below its own: wake_affine must prefer the
-// waker's CPU, and wake_wide must let it. Estimated: sim/linux has the same.
+// wakeCross is the probability that a wake-up whose CPU is busy searches below the LLC of
+// its waker (another thread of the workload) instead of below its own: wake_affine must
+// prefer the waker's CPU, and wake_wide must allow it. Estimated: sim/linux has the same.
 const wakeCross = 0.002
 
-// wake lets threads wake up that sleep: those that think, that wait at a barrier, or that
-// have wake-ups of their own. select_task_rq_fair:
+// wake wakes up sleeping threads: threads that think, that wait at a barrier, or that have
+// wake-ups of their own. select_task_rq_fair:
 //
-//  1. The previous CPU, if it is idle. Only threads whose CPU has others go on.
-//  2. An idle CPU below its LLC, one of an idle core first (select_idle_sibling:
-//     select_idle_core, select_idle_cpu); seldom, below the waker's, if that is not
+//  1. The previous CPU, if it is idle. Only threads whose CPU has others continue.
+//  2. An idle CPU below its LLC, preferably of an idle core (select_idle_sibling:
+//     select_idle_core, select_idle_cpu); rarely, below the waker's LLC, if that is not
 //     farther than reclaimDistance (SD_WAKE_AFFINE).
-//  3. Else the previous one.
+//  3. Else the previous CPU.
 //
-// Where a thread wakes up several times a step, it is placed once: the chance is that of
-// any of them.
+// A thread that wakes up several times per step is placed once: the probability is that of
+// any of its wake-ups.
 func (w *World) wake(dt float64) {
 	if !w.Config.Linux.WakePlacement {
 		return
@@ -43,7 +43,7 @@ func (w *World) wake(dt float64) {
 	}
 }
 
-// wakeUp is numbers 2 and 3, after so many wake-ups that found the CPU busy.
+// wakeUp is numbers 2 and 3, after this many wake-ups that found the CPU busy.
 func (w *World) wakeUp(t *thread, times float64) {
 	r := &t.wl.random
 	x := r.Float()
@@ -62,8 +62,8 @@ func (w *World) wakeUp(t *thread, times float64) {
 	}
 }
 
-// idleBelow is an idle CPU below an LLC that a thread may use; -1: there is none. CPUs
-// are looked at from a random one on: how likely each is idle is what its threads leave
+// idleBelow is an idle CPU below an LLC that a thread may use; -1: there is none. CPUs are
+// tried from a random one on. The probability that each is idle is what its threads leave
 // of its time.
 func (w *World) idleBelow(t *thread, d int) int {
 	cpus := w.llcs[d].cpus

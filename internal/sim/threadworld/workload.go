@@ -9,34 +9,34 @@ import (
 	"homenode/internal/sim/detmath"
 )
 
-// workload is one replica. Its Group has private pages by the node of their thread while
-// it is open (pages.go).
+// workload is one replica. While it is open, its Group has private pages by the node of
+// their thread (pages.go).
 type workload struct {
 	*sim.Workload
 	threads []thread
-	random  detmath.Random // of where its threads go
-	mask    []uint64       // of CPUs
+	random  detmath.Random // for the placement of its threads
+	mask    []uint64       // CPUs that it may use
 
-	key      uint64  // of where its shared pages are
+	key      uint64  // key of where its shared pages are
 	straggle float64 // sim.Spec.Straggle; 1: its threads do not wait for each other
-	pace     float64 // operations a second of each thread, where they wait for each other
-	need     float64 // operations a second of all, where they are asked for
-	cycles   float64 // of an operation, the mean of its threads
+	pace     float64 // operations per second of each thread, where threads wait for each other
+	need     float64 // operations per second of all threads, where they come as requests
+	cycles   float64 // cycles of an operation, the mean over its threads
 	numa     numa
-	wakeRate float64 // of a thread, a second
+	wakeRate float64 // per thread and second
 
 	used []float64 // CPU seconds by node since the last tick
 	llc  float64   // bytes
 	tail tail
 }
 
-// closed says that its threads do one operation after the other and never stop.
+// closed reports that its threads do one operation after the other and never stop.
 func (wl *workload) closed() bool {
 	return wl.Demand.Closed && wl.Spec.Demand.Think == 0 && wl.Spec.Work.Barrier == 0
 }
 
-// prepare makes a workload's threads and numbers them: those of all workloads in order,
-// by which they are known.
+// prepare makes a workload's threads and numbers them. Threads of all workloads are
+// numbered in order, and known by these numbers.
 func (w *World) prepare(x *sim.Workload) {
 	n := len(w.nodes)
 	wl := &workload{Workload: x, straggle: 1, threads: make([]thread, x.Spec.Threads)}
@@ -53,7 +53,7 @@ func (w *World) prepare(x *sim.Workload) {
 	w.of[x] = wl
 }
 
-// Begin places the threads of a workload that arrives (starts.go).
+// Begin places the threads of an arriving workload (starts.go).
 func (w *World) Begin(x *sim.Workload) {
 	wl := w.of[x]
 	wl.used = make([]float64, len(w.nodes))
@@ -65,7 +65,7 @@ func (w *World) Begin(x *sim.Workload) {
 	w.live = append(w.live, wl)
 }
 
-// End takes the threads of a workload that departs off their CPUs.
+// End takes the threads of a departing workload off their CPUs.
 func (w *World) End(x *sim.Workload) {
 	wl := w.of[x]
 	for i := range wl.threads {
@@ -75,7 +75,7 @@ func (w *World) End(x *sim.Workload) {
 	w.stale, w.changed = true, true
 }
 
-// MainNode is that of the first thread.
+// MainNode is the node of the first thread.
 func (w *World) MainNode(x *sim.Workload) int { return w.cpus[w.of[x].threads[0].cpu].node }
 
 // CPUsChanged moves threads off CPUs that they may no longer use.
@@ -84,7 +84,7 @@ func (w *World) CPUsChanged(x *sim.Workload) {
 	w.evict(w.of[x])
 }
 
-// remask is for what threads may use by its cpuset.
+// remask recomputes which CPUs threads may use by the cpuset.
 func (w *World) remask(wl *workload) {
 	wl.mask = w.maskOf(wl.CPUs)
 	for i := range wl.threads {

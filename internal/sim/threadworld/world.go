@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// defaultStep is Rao's period: what is shorter than a few time slices of the scheduler
-	// cannot be told apart from shares of a CPU.
+	// defaultStep is Rao's period: less than a few time slices of the scheduler cannot be
+	// distinguished from shares of a CPU.
 	defaultStep = 10 * time.Millisecond
-	// coarse makes cycles right to 1e-4.
+	// coarse makes cycles correct to 1e-4.
 	coarse = 100
-	// tick is how often pages come, go and move: they do not notice a single step.
+	// tick is the interval at which pages come, go and move: a single step makes no
+	// difference to them.
 	tick = 100 * time.Millisecond
 )
 
@@ -30,31 +31,31 @@ type World struct {
 	cores  []core
 	llcs   []llc // parallel to the system's domains
 	levels []level
-	index  []int          // of a CPU by its id; -1: it is not online
-	random detmath.Random // of load balancing
+	index  []int          // index of a CPU by its id; -1: it is not online
+	random detmath.Random // for load balancing
 
 	of   map[*sim.Workload]*workload
-	live []*workload // that are present, parallel to Host.Groups
+	live []*workload // present workloads, parallel to Host.Groups
 	ids  []*thread   // by ID - 1
 
 	ticked   time.Duration // the last tick
 	stale    bool          // CPU time must be given out anew
 	changed  bool          // loads of the memory system have changed
-	tallied  bool          // LLCs were counted with threads, CPUs and wants as they are
-	swaps    float64       // the most that a node has
+	tallied  bool          // LLCs were counted with the present threads, CPUs and wants
+	swaps    float64       // the highest rate of any node
 	swapRate float64
-	swapAt   time.Duration // when two threads change places, if swapDue
+	swapAt   time.Duration // when two threads swap, if swapDue
 	swapDue  bool
 	groups   []group
 	result   *memsys.Result
-	planned  float64 // pages a second that moves ask for in this step
-	traffic  float64 // and those that were solved for
+	planned  float64 // pages per second that moves request in this step
+	traffic  float64 // pages per second when last solved
 	room     scratch
 }
 
-// scratch is room that is kept between calls.
+// scratch is memory that is kept between calls.
 type scratch struct {
-	rows        []float64 // private pages by the node of their thread and theirs, before
+	rows        []float64 // private pages before the step, by the node of their thread and their own node
 	shares      []float64 // of group.home
 	some, order []int
 	mask        []uint64
@@ -81,15 +82,16 @@ func NewWorld(c sim.Config) (*World, error) {
 
 // Step is one step of time:
 //
-//  1. What is asked of each workload (sim.World.Ask).
+//  1. The demand on each workload (sim.World.Ask).
 //  2. Every tick: page cache makes room, memory grows, NUMA balancing moves pages and
 //     threads.
-//  3. Threads that wake up, and CPUs that have none, are given others (wakes.go,
+//  3. Threads that wake up get a CPU, and CPUs without threads get threads (wakes.go,
 //     balances.go).
-//  4. Where that changed anything: each CPU's time among its threads (shares.go), what
-//     their operations cost then (loads.go), and the time once more at that cost: else
-//     requests would wait for a step beside CPUs that are idle. Otherwise nothing changes.
-//  5. What each thread did (accounts.go), pages moved as memory served (moves.go).
+//  4. Where that changed anything: each CPU's time is shared among its threads
+//     (shares.go), then the cost of their operations is computed (loads.go), then the time is
+//     shared again at that cost; otherwise requests would wait for a step beside idle CPUs.
+//     Where nothing changed, all stays.
+//  5. What each thread did (accounts.go), and pages moved as memory served (moves.go).
 func (w *World) Step(step time.Duration) {
 	dt := step.Seconds()
 	for _, wl := range w.live {
