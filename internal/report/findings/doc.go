@@ -5,9 +5,9 @@
 //
 //	doctor.Report ──▶ Text, Markdown
 //
-// The first line is the verdict. Names come from outside, so nothing that a
-// terminal or Markdown would obey gets through; commands are never broken into
-// lines, because they are to be pasted.
+// The first line is the verdict. Names come from outside, so no control sequence of a
+// terminal and no Markdown gets through. Commands are never broken into lines, because
+// they are meant to be pasted.
 //
 // It is NOT for: judging (doctor), or JSON, which is the Report itself.
 package findings
