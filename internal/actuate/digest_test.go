@@ -20,8 +20,9 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// What Step did before its words went elsewhere, over six thousand random windows: digests
-// of states, steps and outcomes, without figures' sources and sentences.
+// The behaviour of Step over six thousand random windows, as it was before its
+// sentences were moved elsewhere: digests of states, steps and outcomes, without
+// figures' sources and sentences.
 func TestDigests(t *testing.T) {
 	moves, waits := 0, 0
 	var got strings.Builder
@@ -66,7 +67,7 @@ func TestDigests(t *testing.T) {
 	golden.Check(t, filepath.Join("testdata", "digests.sha256"), []byte(got.String()))
 }
 
-// told: each reason has all figures of its sentence.
+// told checks that each reason has all figures of its sentence.
 func told(t *testing.T, st State, outcomes []action.Outcome) {
 	t.Helper()
 	var all []action.Reason
