@@ -10,9 +10,9 @@ import (
 	"homenode/internal/kernel"
 )
 
-// Inheritable is an Owner of settings that what starts later inherits: a thread has the
-// affinity of the thread that started it. For such a setting a later start has a greater
-// ID.
+// Inheritable is an Owner of settings that a later start inherits: a thread has the
+// affinity of the thread that started it. For such a setting a later start has a
+// greater ID.
 type Inheritable interface {
 	// Clock is the ID that a thread started now would have; 0: this setting is not
 	// inherited.
@@ -123,8 +123,8 @@ func (j *Journal) endInherited(owner Owner, back []Entry) (all []Restored, err e
 	return all, err
 }
 
-// gone records that nothing of ours is on a setting, since it no longer exists. Its heirs
-// may exist all the same.
+// gone records that nothing of ours is on a setting, because it no longer exists. Its
+// heirs may still exist.
 func (j *Journal) gone(owner Owner, s Setting, given int, why error) error {
 	e := j.ledger[s]
 	if e == nil || e.At == 0 || len(e.Given) <= given {
