@@ -7,10 +7,10 @@
 //	                          ├──▶ headline (computed, also when it is bad) ▶ Markdown
 //	                          └──▶ charts (geometry only) ───────────────▶ HTML
 //
-// The three faces share one set of grids, so they cannot disagree. The best of
-// a column is marked whoever it is; the ceiling is labelled and takes no part.
-// The output is a function of the comparison alone.
+// The three faces share one set of grids, so they cannot disagree. The best of a column
+// is marked, whichever arm it is; the ceiling is labelled and takes no part. The output
+// is a function of the comparison alone.
 //
-// It is NOT for: deciding whether a target is met (whoever made the comparison
-// did), statistics (trial), or running anything.
+// It is NOT for: deciding whether a target is met (the comparison has that), statistics
+// (experiment), or running anything.
 package report

@@ -27,7 +27,7 @@ func HTML(w io.Writer, c experiment.Comparison) error {
 	return document().Execute(w, newView(clean(c)))
 }
 
-// view is what the page's template needs; all of it is computed before.
+// view is the data for the page's template; all of it is computed before.
 type view struct {
 	Comparison     experiment.Comparison
 	Lead           string
@@ -45,7 +45,7 @@ type view struct {
 	Movers         []experiment.Arm
 }
 
-// panel is a service's chart, or that there is none.
+// panel is a service's chart, or says that there is none.
 type panel struct {
 	Service experiment.Service
 	Chart   chart
@@ -92,8 +92,8 @@ func newView(c experiment.Comparison) view {
 	return v
 }
 
-// repeatRows has the repeats of every figure that has a spread, of arms that are
-// not applicable too: what they did is on record, it is only not compared.
+// repeatRows has the repeats of every figure that has a spread, also of arms that are
+// not applicable: their results are on record, but not compared.
 func repeatRows(c experiment.Comparison) []repeatsRow {
 	var out []repeatsRow
 	for _, a := range c.Arms {

@@ -10,8 +10,8 @@ import (
 
 const unknown = render.Unknown
 
-// page is a terminal for texts that are not clean yet: a snapshot of a large host is too
-// much to copy.
+// page is a terminal for texts that are not clean yet: a snapshot of a large host is
+// too large to copy.
 type page struct{ render.Terminal }
 
 func newPage(o render.TextOptions) *page { return &page{o.Terminal()} }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package variation shows how a command's run time varies, as it is and placed: as
-// text for a terminal and as Markdown.
+// Package variation shows how a command's run time varies, unpinned and placed: as text
+// for a terminal and as Markdown.
 //
 //	trial.Variation ──▶ page: headings, two tables, sentences ──▶ Text, Markdown
 //
-// A difference within the noise is called that, and a modelled figure modelled. It
-// is NOT for: comparing (trial), or JSON, which is the Variation itself.
+// A difference within the noise is called noise, and a modelled figure modelled. It is
+// NOT for: comparing (experiment), or JSON, which is the Variation itself.
 package variation

@@ -78,7 +78,7 @@ func against(i int, r unit.Opt[experiment.Ratio]) string {
 	return render.Ratio(v.Value) + " (" + render.Ratio(v.CI.Low) + "–" + render.Ratio(v.CI.High) + ")"
 }
 
-// verdict is what the interval against the first arm says.
+// verdict is the meaning of the interval against the first arm.
 func verdict(i int, r unit.Opt[experiment.Ratio]) string {
 	v, ok := r.Get()
 	switch {
