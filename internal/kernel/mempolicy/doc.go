@@ -6,6 +6,6 @@
 //	Policy ──Number──▶ mode ─┐
 //	NodeSet ──────▶ nodemask ┴─▶ set_mempolicy (a thread), mbind (a mapping)
 //
-// It is NOT for: which policy is wanted (launch, bench), or sentences about why
-// the kernel refused one, which depend on what was checked before.
+// It is NOT for: choosing a policy (launch, bench), or sentences about why the kernel
+// refused one, which depend on earlier checks.
 package mempolicy

@@ -21,12 +21,12 @@ const (
 	WeightedInterleave Policy = "weighted-interleave" // by the weights in /sys/kernel/mm/mempolicy
 )
 
-// modes are the numbers in include/uapi/linux/mempolicy.h, which x/sys does not
-// all have, and the kernel that has them first.
+// modes are the numbers in include/uapi/linux/mempolicy.h, not all of which x/sys has,
+// and the first kernel with each.
 var modes = []struct {
 	policy  Policy
 	number  int
-	since   string // "" = older than any that we run on
+	since   string // "" = older than any kernel that we support
 	numactl string
 }{
 	{Local, 4, "", "--localalloc"},
@@ -59,16 +59,16 @@ func Parse(text string) (Policy, error) {
 	if p := Policy(text); p == "" || p.Known() {
 		return p, nil
 	}
-	return "", fmt.Errorf("policy %q: there is no such: want %s", text, Names())
+	return "", fmt.Errorf("policy %q: no such policy: want %s", text, Names())
 }
 
-// Known says that it is one of All.
+// Known says that it is in All.
 func (p Policy) Known() bool { return slices.Contains(All(), p) }
 
-// TakesNodes says that it is about nodes that are named.
+// TakesNodes says that the policy names nodes.
 func (p Policy) TakesNodes() bool { return p.Known() && p != Local }
 
-// Number is the kernel's; 0, MPOL_DEFAULT, of none.
+// Number is the kernel's number; 0, MPOL_DEFAULT, for none.
 func (p Policy) Number() int {
 	for _, m := range modes {
 		if m.policy == p {
@@ -78,7 +78,8 @@ func (p Policy) Number() int {
 	return 0
 }
 
-// Since is the first kernel that has it; "" = older than any that we run on.
+// Since is the first kernel with the policy; "" = older than any kernel that we
+// support.
 func (p Policy) Since() string {
 	for _, m := range modes {
 		if m.policy == p {
