@@ -24,13 +24,13 @@ kernel() {
 	series=$(echo "$abi" | cut -d. -f1-2)
 }
 download() {
-	say "fetching $image and what modules are built with"
+	say "fetching $image and the packages that modules are built with"
 	(cd "$out/deb" && rm -f ./*.deb && apt-get -q -o Acquire::Retries=3 download "$image" "linux-headers-$abi" "$common" \
 		"linux-kbuild-$series" linux-compiler-gcc-12-x86 >/dev/null 2>&1)
 }
 if [ ! -s "$out/VERSIONS" ]; then
 	kernel
-	# Lists of some days ago name a kernel that Debian has replaced.
+	# Package lists that are some days old name a kernel that Debian has replaced.
 	download || { say "updating apt's package lists"; apt-get -q update >/dev/null 2>&1 && kernel && download; } ||
 		fail "cannot download $image and its headers: run 'apt-get update' as root and look at its errors"
 	rm -rf "$out/root" && mkdir "$out/root"

@@ -41,8 +41,8 @@ sources=$(apt-get indextargets --format '$(ORIGIN) deb $(REPO_URI) $(RELEASE) $(
 	sed -n 's/^Debian \(deb .* bookworm[^ ]* main\)$/\1/p' | sort -u)
 [ -n "$sources" ] || fail "this machine's apt knows no Debian 12 (bookworm): run 'apt-get update', or use a Debian 12 machine"
 
-# 3. The root file system. No documentation, no translations; what asks for the
-# packages' lists at boot, or for hardware that is not there, is masked.
+# 3. The root file system. No documentation, no translations; units that load the
+#    packages' lists at boot, or need hardware that is not there, are masked.
 tree=$out/debian.tree
 log=$out/debian.log
 rm -rf --one-file-system "$tree"
@@ -63,7 +63,7 @@ mkdir -p "$tree/scratch" "$tree/usr/lib/homenode/container"
 echo homenode-lab > "$tree/etc/hostname"
 echo "127.0.0.1 localhost homenode-lab" > "$tree/etc/hosts"
 : > "$tree/etc/resolv.conf"
-# A fixed id: without one systemd takes every boot for the first.
+# A fixed id: without one systemd treats every boot as the first.
 echo 686f6d656e6f6465000000000000001a > "$tree/etc/machine-id"
 rm -rf "$tree"/var/cache/apt/* "$tree"/var/lib/apt/lists/* "$tree"/var/log/*
 mask() { for u in "$@"; do ln -sf /dev/null "$tree/etc/systemd/system/$u"; done; }
@@ -77,7 +77,7 @@ mkdir -p "$tree/etc/systemd/system-generators" # the prompt is homenode's
 ln -sf /dev/null "$tree/etc/systemd/system-generators/systemd-getty-generator"
 systemctl() { chroot "$tree" systemctl "$@" >> "$log" 2>&1 || { tail -n 5 "$log" >&2; fail "systemctl $* in the guest's tree failed"; }; }
 systemctl set-default multi-user.target
-# Docker is there for those who start it: a boot does without.
+# Docker is installed for tests that start it: a boot does without.
 systemctl disable docker.service docker.socket
 systemctl enable containerd.service homenode-guest.service homenode-shell.service
 
@@ -94,7 +94,7 @@ cp "$modules/modules.builtin" "$modules/modules.order" "$lib/"
 [ ! -e "$modules/modules.builtin.modinfo" ] || cp "$modules/modules.builtin.modinfo" "$lib/"
 chroot "$tree" depmod "$abi" || fail "depmod in the guest's tree failed"
 
-# 5. The disk. Nobody keeps what a guest writes: no journal.
+# 5. The disk. What a guest writes is not kept: no journal.
 rm -f "$img" "$img.tmp"
 mke2fs -q -t ext4 -O '^has_journal' -E root_owner=0:0 -m 0 -L homenode -d "$tree" "$img.tmp" "$size" >> "$log" 2>&1 ||
 	{ tail -n 5 "$log" >&2; fail "mke2fs failed: see above"; }

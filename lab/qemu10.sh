@@ -15,7 +15,7 @@ version() { "$1" --version 2>&1 | sed -n '1s/.*version \([^ ]*\).*/\1/p'; }
 check() { # the wrapper runs, and is of the version that is wanted
 	case $(version "$qemu") in
 	10.*) say "ready: QEMU $(version "$qemu"), build/qemu10/qemu" ;;
-	*) rm -f "$out/VERSIONS"; fail "$qemu is not QEMU 10, it says '$("$qemu" --version 2>&1 | head -n 1)'" ;;
+	*) rm -f "$out/VERSIONS"; fail "$qemu is not QEMU 10: its version is '$("$qemu" --version 2>&1 | head -n 1)'" ;;
 	esac
 }
 wrap() { # program, its options: a program that becomes QEMU, so that it has its process id

@@ -3,7 +3,7 @@
 # The accuracy of the estimates of the local access ratio, against the lab's exact counts.
 # Adds missing scenarios to build/bench/estimate.json one by one, so that it can be
 # interrupted and run again, and prints the tables of
-# docs/decisions/0029-estimates.md. FRESH=1 begins anew. A busy host makes it longer, not
+# docs/decisions/0029-estimates.md. FRESH=1 starts again. A busy host makes it longer, not
 # different.
 #   ONLY=part-of-a-name, e.g. two/held
 set -u

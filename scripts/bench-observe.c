@@ -3,11 +3,11 @@
 //
 //   bench-observe WORKLOADS PROCESSES SHARED_MIB PRIVATE_MIB BUSY BURST_US EVERY_MS DIR…
 //
-// Each process goes into cgroup DIR<workload> of every DIR, maps its workload's shared
+// Each process joins cgroup DIR<workload> of every DIR, maps its workload's shared
 // memory, touches all of it, and some of its own. BUSY processes of a workload use
-// BURST_US of CPU time every EVERY_MS; the others sleep. Their ids go to standard
-// output, one a line, when all are there. They stay until standard input ends, and die
-// with this process however it ends.
+// BURST_US of CPU time every EVERY_MS; the others sleep. When all of them are ready,
+// their ids go to standard output, one a line. They stay until standard input ends, and
+// die with this process however it ends.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 				live(p < busy, us, ms, w * 20 + p * 7);
 			}
 			char c;
-			close(ready[1]); // a child that failed must not be waited for
+			close(ready[1]); // do not wait for a child that failed
 			if (read(ready[0], &c, 1) != 1)
 				fail("a process did not start");
 			close(ready[0]);

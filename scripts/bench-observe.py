@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The body of bench-observe.sh, which says what it does.
+# The body of bench-observe.sh, which describes it.
 import contextlib, http.client, json, os, re, signal, socket, statistics, subprocess, sys, tempfile, time
 
 env = lambda name, default: float(os.environ.get(name, default))
@@ -20,7 +20,7 @@ def hierarchies():
 
 @contextlib.contextmanager
 def cgroups():
-    """The workloads' cgroups in every hierarchy; yields what their directories begin with."""
+    """The workloads' cgroups in every hierarchy; yields the prefix of their directories."""
     made = []
     try:
         for h in hierarchies():
@@ -136,18 +136,18 @@ def rounds_of(state):
 
 
 def started(state, p):
-    """Waits for the first window: it looks at everything that later ones look at rarely."""
+    """Waits for the first window, which reads everything that later windows read rarely."""
     for _ in range(1200):
         with contextlib.suppress(OSError, KeyError, ValueError):
             return rounds_of(state)
         if p.poll() is not None:
             sys.exit(f"bench-observe: the agent ended: exit code {p.returncode}")
         time.sleep(0.1)
-    sys.exit("bench-observe: the agent does not read its first window")
+    sys.exit("bench-observe: the agent did not read its first window")
 
 
 def run(arm, log):
-    """One turn of one arm: CPU time, and what shows that it did its work."""
+    """One turn of one arm: CPU time, and the evidence that it did its work."""
     with tempfile.TemporaryDirectory() as state, open(log, "w+") as err:
         own = arm.startswith("homenode")
         period, rounds = (FAST, MANY) if arm.endswith("rounds") else (PERIOD, ROUNDS)
@@ -172,13 +172,14 @@ def run(arm, log):
                 time.sleep(1)
                 err.seek(0)
                 r["told"] = [json.loads(l) for l in err if l.startswith('{"containers"')][0]
-            # Of the slower clock's 128 rounds, the cost of a round tells what it would be at the period.
+            # Of the slower clock's 128 rounds: the cost of a round gives the share at
+            # the period.
             r["percent"] = r["round_ms"] / 1e3 / PERIOD * 100 if own and period != PERIOD else cpu / took * 100
             return r
 
 
 def known(status):
-    """Which figures of a workload the agent knew: that it did not look away."""
+    """Which figures of a workload the agent knew: so that an idle agent is noticed."""
     w = status["window"]["workloads"]
     def has(v):
         return all(map(has, v)) if isinstance(v, list) else isinstance(v, dict) and v.get("how", "unknown") != "unknown"

@@ -3,7 +3,7 @@
 # The difference between two equal runs: the demonstration's load under Linux alone and placed
 # by hand, with one seed. The second run of each pair has two busy loops beside it on the
 # host. Bound services may differ by 3 % at most: build/bench/pairs.json. It continues after
-# an interruption; FRESH=1 begins anew.
+# an interruption; FRESH=1 starts again.
 #   PAIRS=10  MIX=first-light  WARMUP=4
 set -eu
 cd "$(dirname "$0")/.."

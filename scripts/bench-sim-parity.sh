@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Measures in the lab what the simulated machine is compared with. Adds missing scenarios to
 # internal/sim/parity/testdata (lab.json, noise.json) one by one, so that it can be
-# interrupted and run again. FRESH=1 begins anew. A repeat of all took 12 minutes on a busy
+# interrupted and run again. FRESH=1 starts again. A repeat of all took 12 minutes on a busy
 # host. A busy host makes it longer, not different.
 #   REPEATS=3  ONLY=part-of-a-name
 set -u

@@ -37,8 +37,8 @@ static void until_stdin_ends(void)
 		;
 }
 
-// One process: a heap of 1 MiB, 16 mappings like an allocator's, code and
-// libraries as they come. 500 of them take about 1 GiB.
+// One process: a heap of 1 MiB, 16 mappings like an allocator's, and the usual code and
+// libraries. 500 of them take about 1 GiB.
 static void fill(void)
 {
 	for (int i = 0; i < 16; i++)

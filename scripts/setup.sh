@@ -33,7 +33,7 @@ if [ -n "$missing" ]; then
 	apt-get -q -o Acquire::Retries=3 install -y --no-install-recommends $packages >/dev/null ||
 		fail "apt-get install$packages failed: look at its errors above"
 fi
-# The lab fetches the guest's kernel by name: the lists must know it.
+# The lab fetches the guest's kernel by name: apt's package lists must contain it.
 if [ ! -s build/lab/VERSIONS ] && ! apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1; then
 	command -v apt-get >/dev/null || fail "no apt-get: the guest's kernel is one of Debian's packages; use a Debian 12 machine"
 	echo "setup: updating apt's package lists"

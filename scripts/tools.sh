@@ -30,11 +30,11 @@ if ! cmp -s scripts/requirements.txt build/venv/installed.txt; then
 	rm -rf build/venv
 	python3 -m venv build/venv
 	build/venv/bin/pip install -q --no-deps -r scripts/requirements.txt ||
-		fail "pip could not install what scripts/requirements.txt names: look at its errors above"
+		fail "pip could not install the packages of scripts/requirements.txt: look at its errors above"
 	cp scripts/requirements.txt build/venv/installed.txt
 fi
 
-# A tool that an older Go built cannot read this Go's packages: the stamp names both.
+# A tool that an older Go built cannot read this Go's packages, so the stamp names both.
 for tool in "$golangci" "$govulncheck"; do
 	name=${tool%@*}
 	name=${name##*/}

@@ -63,7 +63,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"pin", "--pid", "1", "--for", "-1s"}, []string{"--for", "negative"}},
 		{[]string{"pin", "--cgroup", "demo"}, []string{`"demo"`, "/demo/*"}},
 		{[]string{"pin", "--pid", "1", "-o", "xml"}, []string{"text or json"}},
-		{[]string{"pin", "--pid", "999999999"}, []string{"999999999", "there is none"}},
+		{[]string{"pin", "--pid", "999999999"}, []string{"999999999", "it does not exist"}},
 		{[]string{"pin", "--pid", "1", "--config", file("brm.yaml", "scope: [\n")}, []string{"brm.yaml"}},
 		{[]string{"pin", "--pid", "1", "--config", file("brm2.yaml", "scoop: system\n")}, []string{"brm2.yaml", "scoop"}},
 		{[]string{"pin", "--pid", "1", "--config", file("brm3.yaml", "scope: galaxy\n")}, []string{"brm3.yaml", "galaxy"}},

@@ -223,9 +223,9 @@ func TestMigratePowers(t *testing.T) {
 	}
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/11/status": statusText(11, 0, "0-1")})
 	for _, c := range []struct{ caps, want string }{
-		{"0000000000000000", "move process 11 (app): it belongs to another user: that needs CAP_SYS_NICE and CAP_SYS_PTRACE"},
-		{"0000000000080000", "another user: that needs CAP_SYS_NICE: run"},
-		{"0000000000800000", "another user: that needs CAP_SYS_PTRACE: run"},
+		{"0000000000000000", "move process 11 (app): it belongs to another user, which needs CAP_SYS_NICE and CAP_SYS_PTRACE"},
+		{"0000000000080000", "another user, which needs CAP_SYS_NICE: run"},
+		{"0000000000800000", "another user, which needs CAP_SYS_PTRACE: run"},
 	} {
 		kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": strings.Replace(ownStatus, "0000000000000000", c.caps, 1)})
 		if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exit.Bad || !strings.Contains(stderr, c.want) {

@@ -104,7 +104,7 @@ func TestStatRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"stat", "--workload", "none"}, "find workload none: no cgroup"},
-		{[]string{"stat", "--cgroup", "/none"}, "find cgroup /none: there is none"},
+		{[]string{"stat", "--cgroup", "/none"}, "find cgroup /none: no cgroup has that path"},
 		{[]string{"stat", "--cgroup", "/empty"}, "no process is in it"},
 		{[]string{"stat", "--cgroup", "/"}, "the root is no workload"},
 		{[]string{"stat", "--pid", "99"}, "process 99 is gone"},

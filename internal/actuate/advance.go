@@ -11,7 +11,7 @@ import (
 	"homenode/internal/window"
 )
 
-// advance is number 3 of Step: one job looks at its workload.
+// advance is number 3 of Step for one job.
 func (r *round) advance(j *Job) {
 	wl, ok := r.workload(j.Workload)
 	if !ok {
@@ -41,12 +41,12 @@ func (r *round) advance(j *Job) {
 		r.arrives(j)
 	case StageDrifted:
 		if !wl.Binding.OursCPUs && !wl.Binding.OursMems {
-			j.Stage = stageDone // nothing of ours is left to give back
+			j.Stage = stageDone // no setting of ours is left to restore
 		}
 	}
 }
 
-// restore asks again while it is not confirmed.
+// restore asks again until the restore is confirmed.
 func (r *round) restore(j *Job) {
 	if j.Wait > 0 {
 		j.Wait--
@@ -55,8 +55,9 @@ func (r *round) restore(j *Job) {
 	r.ask(j, action.Step{Kind: action.Restore})
 }
 
-// setCPUs is number 1 of the package comment, once memory need not go first. A move goes
-// with it: the CPUs are set before it, and what is moved late was remote for longer.
+// setCPUs is number 1 of the package comment, once memory need not go first. A move
+// goes in the same window: the CPUs are set before it, and pages that move later stay
+// remote for longer.
 func (r *round) setCPUs(j *Job, wl *window.Workload) {
 	p, known := r.pagesOf(wl, j.Nodes)
 	moves := known && j.mayMove(wl)
@@ -73,7 +74,7 @@ func (r *round) setCPUs(j *Job, wl *window.Workload) {
 	}
 }
 
-// restoreStopped puts back what may have been set of a bind that ended just now.
+// restoreStopped restores what a bind that ended just now may have set.
 func (r *round) restoreStopped(j *Job) {
 	if j.Stage == StageRestoring {
 		r.restore(j)
@@ -82,8 +83,8 @@ func (r *round) restoreStopped(j *Job) {
 
 func (j *Job) mayMove(wl *window.Workload) bool { return !j.CPUsOnly && !wl.Binding.PinnedMems }
 
-// move asks for a move; shareBudget sets its budget. The owner takes one step after
-// the other, so each may go on at the whole rate.
+// move asks for a move; shareBudget sets its budget. The owner takes one step after the
+// other, so each may use the whole rate.
 func (r *round) move(j *Job, p pages) {
 	if p.all > 0 {
 		j.Moving = true
@@ -94,8 +95,8 @@ func (r *round) move(j *Job, p pages) {
 	}
 }
 
-// drifted is number 4: the effective CPUs or mems are not what was set. CPUs
-// that went offline are no drift, and an unreadable value cannot tell.
+// drifted is number 4: the effective CPUs or mems are not what was set. CPUs that went
+// offline are no drift, and an unreadable value proves nothing.
 func (r *round) drifted(j *Job, wl *window.Workload) bool {
 	want := j.CPUs.Intersect(r.online(j.Nodes))
 	have := wl.Binding.CPUs
@@ -132,12 +133,12 @@ func (r *round) follow(j *Job, wl *window.Workload) {
 	}
 }
 
-// threshold is how much may be left for a short set-mems.
+// threshold is how much memory may be left for a short set-mems.
 func (r *round) threshold(p pages) unit.Bytes {
 	return max(unit.Bytes(float64(p.total)*float64(r.cfg.ResidualShare)), r.cfg.ResidualBytes)
 }
 
-// pursue is numbers 2 and 3 of the package comment: move on, or be done with moving.
+// pursue is numbers 2 and 3 of the package comment: move more, or end the moving.
 func (r *round) pursue(j *Job, wl *window.Workload, p pages) {
 	j.progress(p)
 	r.judge(j, wl, p)
@@ -148,7 +149,7 @@ func (r *round) pursue(j *Job, wl *window.Workload, p pages) {
 	}
 	if why, stays := r.staying(j, p); stays {
 		j.Waiting = true
-		if little { // what stays is page cache: no reason to leave the mems
+		if little { // the rest is page cache: no reason not to set the mems
 			r.finish(j, why)
 			return
 		}
@@ -167,13 +168,14 @@ func (r *round) pursue(j *Job, wl *window.Workload, p pages) {
 	r.settle(j, left)
 }
 
-// stuck is what stays elsewhere of what is resident, though moves were tried.
+// stuck is the resident memory that stays elsewhere although moves were tried.
 func (j *Job) stuck(p pages) []action.Number {
 	left := action.Number{Name: "bytes_elsewhere", Value: unit.Measured(float64(p.anon), "pages by node"), Limit: unit.Some(float64(p.total)), Unit: "bytes"}
 	return []action.Number{left, action.Counted("windows_without_progress", float64(j.Idle), "windows")}
 }
 
-// finish sets the mems, or is done where they are set already; why is why pages stay.
+// finish sets the mems, or ends if they are set already; why is the reason why pages
+// stay.
 func (r *round) finish(j *Job, why action.Reason) {
 	if j.MemsSet {
 		r.settle(j, why)
@@ -183,8 +185,8 @@ func (r *round) finish(j *Job, why action.Reason) {
 	r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Nodes})
 }
 
-// askMemsAgain: not confirmed yet. If much came back elsewhere meanwhile, the
-// write would be long: move first.
+// askMemsAgain: not confirmed yet. If many pages are elsewhere again meanwhile, the
+// write would take long: move first.
 func (r *round) askMemsAgain(j *Job, wl *window.Workload, p pages, known bool) {
 	if known && p.anon > max(r.threshold(p), unit.Bytes(float64(p.total)*float64(r.cfg.ResidualBound))) {
 		j.enter(StagePages)
@@ -194,20 +196,20 @@ func (r *round) askMemsAgain(j *Job, wl *window.Workload, p pages, known bool) {
 	r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Nodes})
 }
 
-// progress counts the windows in which nothing came closer, though a move was tried.
-// The first window after set-cpus only sets the mark.
+// progress counts the windows without progress, though a move was tried. The first
+// window after set-cpus only sets the base.
 func (j *Job) progress(p pages) {
 	if p.anon < j.BestAnon.Or(p.anon+1) || p.all < j.BestAll.Or(p.all+1) {
 		j.Idle = 0
-	} else if !j.Asked { // else others' moves took the whole turn
+	} else if !j.Asked { // otherwise the moves of others took the whole turn
 		j.Idle++
 	}
 	j.BestAnon = unit.Some(min(p.anon, j.BestAnon.Or(p.anon)))
 	j.BestAll = unit.Some(min(p.all, j.BestAll.Or(p.all)))
 }
 
-// watch is number 4: pages that grow elsewhere again are moved again, if that pays.
-// Where they do so again and again, it takes its time.
+// watch is number 4: pages that grow elsewhere again are moved again, if that pays. If
+// they grow again and again, it waits longer each time.
 func (r *round) watch(j *Job, wl *window.Workload, p pages) {
 	r.judge(j, wl, p)
 	j.Floor = min(j.Floor, p.anon)
@@ -233,7 +235,7 @@ func (r *round) watch(j *Job, wl *window.Workload, p pages) {
 	}
 }
 
-// calm: nothing grows; what was said of its growing is over.
+// calm: nothing grows, and the report of growth is over.
 func (j *Job) calm(patience int) {
 	if j.Grown >= patience {
 		j.Why = action.Reason{}
@@ -241,13 +243,13 @@ func (j *Job) calm(patience int) {
 	j.Grown, j.Turn, j.Credit = 0, 0, 0
 }
 
-// shareBudget is number 4 of Step. Every move gets an equal part of the window's
-// bytes, and what the small ones do not need goes to the larger ones. A move
-// that would get nothing is left out. A window is longer for the moves in it: if the
-// next one's bytes grew with it, windows would never be short again.
+// shareBudget is number 4 of Step. Every move gets an equal part of the window's bytes,
+// and what the small ones do not need goes to the larger ones. A move that would get
+// nothing is left out. The moves in a window make it longer: if the next window's bytes
+// grew with that, windows would never be short again.
 func (r *round) shareBudget() {
 	if r.cfg.Rate == 0 {
-		return // Budget is what there is to move
+		return // Budget is all that there is to move
 	}
 	var moves []int
 	for i := range r.steps {
@@ -272,15 +274,16 @@ func (r *round) shareBudget() {
 	r.steps = slices.DeleteFunc(r.steps, func(s action.Step) bool { return s.Kind == action.MovePages && s.Budget <= 0 })
 }
 
-// firstFor is how many windows a move may come first in while others wait. Where the
-// machine, not Rate, is what limits, the first takes the whole turn: the first workload
-// is at home when half of the pages are, where all side by side would be late. More
-// windows let a huge one block the others for longer.
+// firstFor is the number of windows in which one move may come first while others wait.
+// If the machine, not Rate, is the limit, the first takes the whole turn: the first
+// workload is at home when half of all pages are; side by side all would be late. More
+// windows let a huge workload block the others for longer.
 const firstFor = 7
 
-// order is number 5 of Step: the moves from the one that comes first on, then those
-// before it. The next one's turn comes when it has ended, or was first for long. Those
-// whose hot pages are not at home yet come before all others: these are what pays.
+// order is number 5 of Step: the moves from the first one on, then those before it. The
+// turn passes on when the first one has ended, or was first for firstFor windows.
+// Workloads whose hot pages are not at home yet come before all others, because these
+// pay most.
 func (r *round) order(first string, windows int) (string, int) {
 	var movers, hot []string // ascending, as jobs are
 	for i := range r.jobs {
@@ -295,7 +298,7 @@ func (r *round) order(first string, windows int) (string, int) {
 	if len(movers) == 0 {
 		return "", 0
 	}
-	moves := r.steps[len(r.steps)-len(movers):] // they come last
+	moves := r.steps[len(r.steps)-len(movers):] // they are the last steps
 	if len(hot) > 0 {
 		movers = hot
 	}
@@ -326,7 +329,7 @@ func (r *round) moves(workload string) bool {
 	return false
 }
 
-// after is 1 for those that come round again before the first.
+// after is 1 for workloads that come before first: their turn is in the next round.
 func after(workload, first string) int {
 	if workload < first {
 		return 1

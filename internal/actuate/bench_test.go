@@ -15,8 +15,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// steady is a server as it is most of the time: 2 nodes of 16 CPUs and 20 workloads,
-// 10 of them bound (5 of which have some page cache elsewhere), 3 moving, 7 left alone.
+// steady is a server in its usual state: 2 nodes of 16 CPUs and 20 workloads, 10 of
+// them bound (5 of which have some page cache elsewhere), 3 moving, 7 left alone.
 func steady() (machine.Machine, State, window.Window) {
 	h, st, cfg := &windowtest.Host{}, State{}, DefaultConfig()
 	h.Shape([]int{0, 1}, 16, 128*unit.GiB)
@@ -62,7 +62,7 @@ func TestSteady(t *testing.T) {
 		stages[j.Stage]++
 	}
 	if stages[StageBound] != 10 || stages[StagePages] != 3 || len(steps) != 3 {
-		t.Errorf("not what is to be measured: %v, %v", stages, steps)
+		t.Errorf("not the steady state: %v, %v", stages, steps)
 	}
 }
 

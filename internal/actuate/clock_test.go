@@ -14,7 +14,7 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// A clock that is set makes no bind late: how long it has been on its way goes by windows.
+// Setting the clock makes no bind late: the time that it takes is counted in windows.
 func TestClockStepsOnTheWay(t *testing.T) {
 	for _, step := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
 		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
@@ -39,8 +39,8 @@ func TestClockStepsOnTheWay(t *testing.T) {
 	}
 }
 
-// A move is remembered for the horizon, and not for longer when the clock is set back by
-// a day; a clock that is set forward forgets it, which costs one move more.
+// A move is remembered for the horizon, and not longer when the clock is set back by a
+// day. A clock that is set forward forgets it, which costs one more move.
 func TestClockSteps(t *testing.T) {
 	cfg := DefaultConfig()
 	at := time.Unix(1_000_000, 0)

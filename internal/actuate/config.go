@@ -19,32 +19,32 @@ type Config struct {
 	ResidualShare     unit.Ratio `yaml:"residual_share" json:"residual_share"`           // remote share at which mems are set; more: a longer stall
 	ResidualBytes     unit.Bytes `yaml:"residual_bytes" json:"residual_bytes"`           // or this much, about 1 ms per 1.5 MiB (MAO's 0.65 s/GB)
 	ResidualBound     unit.Ratio `yaml:"residual_bound" json:"residual_bound"`           // the largest remote share that set-mems may be left with
-	NoProgressWindows int        `yaml:"no_progress_windows" json:"no_progress_windows"` // patience, also with pages that grow again
+	NoProgressWindows int        `yaml:"no_progress_windows" json:"no_progress_windows"` // also with pages that grow again
 	RetryLimit        int        `yaml:"retry_limit" json:"retry_limit"`                 // failures of a step before giving up
 	ForgetAfter       int        `yaml:"forget_after" json:"forget_after"`               // windows an unseen workload is remembered
 
 	Horizon     time.Duration `yaml:"horizon" json:"horizon"`           // for how long memory is expected to be read as now; longer: more is moved
-	PayRatio    float64       `yaml:"pay_ratio" json:"pay_ratio"`       // what moving saves over the horizon must exceed its cost by this factor
-	WhenUnknown WhenUnknown   `yaml:"when_unknown" json:"when_unknown"` // what to do when it is unknown whether moving pays
-	// PingPongDoublings bounds how often the patience doubles with pages that are
-	// moved again and again within the horizon. 0: it never does.
+	PayRatio    float64       `yaml:"pay_ratio" json:"pay_ratio"`       // the saving over the horizon must exceed the cost of moving by this factor
+	WhenUnknown WhenUnknown   `yaml:"when_unknown" json:"when_unknown"` // when it is unknown whether moving pays
+	// PingPongDoublings bounds how often the patience doubles for pages that are moved
+	// again and again within the horizon. 0: never.
 	PingPongDoublings int           `yaml:"ping_pong_doublings" json:"ping_pong_doublings"`
 	Way               Choice        `yaml:"way" json:"way"`               // whether a bind sets CPUs or moves memory first; see Way
 	PageCache         bool          `yaml:"page_cache" json:"page_cache"` // also move pages of its files that no process maps
-	HotFirst          bool          `yaml:"hot_first" json:"hot_first"`   // look which pages are accessed, and move those before the others
+	HotFirst          bool          `yaml:"hot_first" json:"hot_first"`   // find the accessed pages, and move those before the others
 	MaxStall          time.Duration `yaml:"max_stall" json:"max_stall"`   // one call of the mover should take no longer; 0: unlimited
 
-	// Turn is how long a window's moves may take at Rate, all together: the budget is
-	// no more than that, however long the window was. The loop sets it by its
-	// period: moving makes windows longer, and longer windows must not mean longer
-	// moves. 0: as long as the window.
+	// Turn is how long all moves of a window together may take at Rate: the budget is
+	// no more than that, however long the window was. The loop sets it from its period:
+	// moving makes windows longer, and longer windows must not mean longer moves. 0: as
+	// long as the window.
 	Turn time.Duration `yaml:"-" json:"turn"`
 
-	// Profile is what was measured of this machine; nil: prices are estimates.
+	// Profile is what was measured on this machine; nil: costs are estimates.
 	Profile *profile.Profile `yaml:"-" json:"-"`
 }
 
-// WhenUnknown is what to do when it is unknown whether moving pays.
+// WhenUnknown is the choice when it is unknown whether moving pays.
 type WhenUnknown string
 
 // The choices.
@@ -62,7 +62,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says which setting cannot be, and what it must be, in one sentence.
+// Validate names an invalid setting, and its valid values, in one sentence.
 func (c Config) Validate() error {
 	if c.Rate < 0 || c.ResidualBytes < 0 {
 		return fmt.Errorf("actuate: rate is %d and residual_bytes %d: they must not be negative", int64(c.Rate), int64(c.ResidualBytes))
@@ -79,7 +79,7 @@ func (c Config) Validate() error {
 	return c.validatePays()
 }
 
-// mostDoublings keeps the patience within an int, whatever no_progress_windows is.
+// mostDoublings keeps the patience within an int, with any no_progress_windows.
 const mostDoublings = 16
 
 func (c Config) validatePays() error {

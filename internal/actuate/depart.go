@@ -11,15 +11,15 @@ import (
 	"homenode/internal/window"
 )
 
-// departs says that a bind's CPUs may be set now. If not, it goes ahead with the memory,
-// waits until that pays, or ends. Whatever is done or not, the choice is made anew in each
-// window until the CPUs are set, from what is known then:
+// departs says that a bind's CPUs may be set now. If not, the bind moves memory first,
+// waits until that pays, or ends. The choice is made again in each window until the
+// CPUs are set, from what is known then:
 //
-//  1. What has no known ratio, what has memory that is not to be moved, and what the
-//     configuration says so of, has its CPUs first.
-//  2. CPUs are set once that is the best order for what is left, or once they are as well
-//     off at home as where they are.
-//  3. It ends where no order pays.
+//  1. CPUs go first if the ratio is unknown, if memory is not to be moved, or if the
+//     configuration says so.
+//  2. CPUs are set once that is the best order for what is left, or once they are as
+//     well off at home as where they are.
+//  3. The bind ends if no order pays.
 func (r *round) departs(j *Job, wl *window.Workload, p pages, known bool) bool {
 	if j.Stage == StageCPUs && j.Way.Order != "" || r.cfg.Way == AlwaysCPUsFirst { // it was decided
 		return true
@@ -46,7 +46,7 @@ func (r *round) departs(j *Job, wl *window.Workload, p pages, known bool) bool {
 	return false
 }
 
-// choose is the order for what is left. What is expected of the way is said when it begins
+// choose is the order for what is left. The expectation is reported when the way begins
 // (until then in each window), and once more when the mover was measured.
 func (r *round) choose(j *Job, wl *window.Workload, p pages, f forecast) Order {
 	rate, orders := r.rateOf(j, p), f.orders()
@@ -58,7 +58,8 @@ func (r *round) choose(j *Job, wl *window.Workload, p pages, f forecast) Order {
 	return order
 }
 
-// commit is number 2 of departs. What is being moved goes on; what waits goes on waiting.
+// commit is number 2 of departs. A move in progress continues; a move that waits goes
+// on waiting.
 func (r *round) commit(j *Job) bool {
 	moving := j.Moving
 	j.enter(StageCPUs)
@@ -66,10 +67,10 @@ func (r *round) commit(j *Job) bool {
 	return true
 }
 
-// lost is for a workload that has gone ahead, and whose pages are no longer known, or no
-// longer to be moved.
+// lost is for a workload that moved its memory first, and whose pages are no longer
+// known, or no longer to be moved.
 func (r *round) lost(j *Job, wl *window.Workload, known bool) bool {
-	if known { // as it is bound where it was so from the start
+	if known { // as for a bind that began this way
 		j.Way = Way{Order: CPUsFirst}
 		return r.commit(j)
 	}
@@ -79,13 +80,13 @@ func (r *round) lost(j *Job, wl *window.Workload, known bool) bool {
 	return false
 }
 
-// setOut keeps a way, or one that was revised: what it began with stays.
+// setOut stores a way, new or revised: the values from its start stay.
 func (r *round) setOut(j *Job, wl *window.Workload, w Way) {
 	if j.begun() {
 		w.Before, w.Source, w.Work = j.Way.Before, j.Way.Source, j.Way.Work
 		w.Elapsed, w.Moved, w.Below, w.Run, w.Worst = j.Way.Elapsed, j.Way.Moved, j.Way.Below, j.Way.Run, j.Way.Worst
 		w.Bytes += w.Moved
-		for i := range w.Orders { // they are new
+		for i := range w.Orders { // they are a new slice
 			w.Orders[i].Home += w.Elapsed
 		}
 	} else {
@@ -94,11 +95,11 @@ func (r *round) setOut(j *Job, wl *window.Workload, w Way) {
 	j.Way = w
 }
 
-// begun says that something was done of a bind. Until then each window is the one before it.
+// begun says that a bind has done something. Until then each window is the one before
+// it.
 func (j *Job) begun() bool { return j.Way.Order != "" && (!j.Waiting || j.Way.Moved > 0) }
 
-// ratioOf is a local access ratio that may be held against another; unknown where too
-// little was read to tell.
+// ratioOf is a local access ratio that can be compared; unknown after too few reads.
 func (r *round) ratioOf(wl *window.Workload) unit.Value[unit.Ratio] {
 	if !readsEnough(wl) {
 		all, _ := wl.Loads()
@@ -107,14 +108,15 @@ func (r *round) ratioOf(wl *window.Workload) unit.Value[unit.Ratio] {
 	return window.LocalAccessRatio(wl)
 }
 
-// readsEnough is false where so few loads were counted that they say nothing.
+// readsEnough is false if too few loads were counted to mean anything.
 func readsEnough(wl *window.Workload) bool {
 	all, ok := wl.Loads()
 	return !ok || all == 0 || all >= fewLoads
 }
 
-// workPerCycle is instructions a cycle of a workload of one task: no thread of its own
-// waits for another by spinning. Of more, instructions may say the opposite of progress.
+// workPerCycle is instructions per cycle of a workload with one task: none of its
+// threads spins while it waits for another. With more tasks, more instructions may mean
+// less progress.
 func workPerCycle(wl *window.Workload) unit.Opt[float64] {
 	if wl.Tasks.Or(0) != 1 {
 		return unit.None[float64]()
@@ -122,7 +124,7 @@ func workPerCycle(wl *window.Workload) unit.Opt[float64] {
 	return window.IPC(wl.Instructions, wl.Cycles).V
 }
 
-// forecast is false where it is unknown how local it is now.
+// forecast is false if the present local ratio is unknown.
 func (r *round) forecast(j *Job, wl *window.Workload, p pages) (forecast, bool) {
 	now, known := r.ratioOf(wl).Get()
 	before := now
@@ -146,8 +148,9 @@ func (r *round) forecast(j *Job, wl *window.Workload, p pages) (forecast, bool) 
 	return f, f.window > 0
 }
 
-// ramps are of the ratio with its CPUs at home, and where they are: Σ CPU share × page
-// share by node, as if all pages were read alike. What moves spreads as the CPUs do there.
+// ramps are the ratio with its CPUs at home, and with its CPUs where they are: Σ CPU
+// share × page share by node, as if all pages were read equally. Pages that move spread
+// as the CPUs do there.
 func (r *round) ramps(j *Job, wl *window.Workload, p pages) (cpus, memory ramp) {
 	ours, theirs := 0.0, 0.0
 	for i := range r.w.Nodes {
@@ -169,12 +172,13 @@ func (r *round) ramps(j *Job, wl *window.Workload, p pages) (cpus, memory ramp) 
 	return cpus, memory
 }
 
-// weightAt is how much of its CPU time will be on the i-th node: it goes by CPUs.
+// weightAt is the share of its CPU time that will be on the i-th node, by CPUs.
 func (r *round) weightAt(j *Job, i int) float64 {
 	return float64(r.w.Nodes[i].CPUs.Intersect(j.CPUs).Len())
 }
 
-// weightNow is likewise where it is now; by the CPUs it may use where its time is unknown.
+// weightNow is the share of its CPU time there now; by the CPUs it may use if its time
+// is unknown.
 func (r *round) weightNow(wl *window.Workload, i int) float64 {
 	if len(wl.CPUByNode) == len(r.w.Nodes) && wl.CPU.Or(0) > 0 {
 		return wl.CPUByNode[i].Or(0)
@@ -185,8 +189,8 @@ func (r *round) weightNow(wl *window.Workload, i int) float64 {
 	return float64(r.w.Nodes[i].CPUs.Intersect(wl.Binding.CPUs).Len())
 }
 
-// allThatMoves: what is left cannot be moved, and is page cache but for little. It counts
-// as read by no process, as for the mems; the windows to come tell.
+// allThatMoves: what is left cannot be moved, and is page cache except for a little. It
+// counts as not read, as for the mems; the next windows will show.
 func (r *round) allThatMoves(j *Job, wl *window.Workload, f forecast) bool {
 	if !j.Drained && j.Idle < r.cfg.NoProgressWindows {
 		return false
@@ -201,7 +205,7 @@ func (r *round) allThatMoves(j *Job, wl *window.Workload, f forecast) bool {
 	return all == 0 || home/all*f.cpus.to >= f.floor()
 }
 
-// others are bytes of other workloads that are moving, or about to: the mover may come to
+// others are bytes of other workloads that are moving, or about to: the mover may serve
 // them first.
 func (r *round) others(j *Job) (sum unit.Bytes) {
 	if r.pending == nil {
@@ -228,8 +232,9 @@ func (r *round) toMove(j *Job) unit.Bytes {
 	return p.all
 }
 
-// rateOf is what the mover does for one workload, bytes/s: its own on this way, else any
-// workload's, else priorRate or what a page is known to cost; never more than Rate.
+// rateOf is the mover's rate for one workload, bytes/s: its own on this way, or else
+// that of any workload, or else priorRate or the known cost of a page; never more than
+// Rate.
 func (r *round) rateOf(j *Job, p pages) unit.Value[float64] {
 	limit := func(v float64) float64 {
 		if r.cfg.Rate > 0 {
@@ -250,7 +255,7 @@ func (r *round) rateOf(j *Job, p pages) unit.Value[float64] {
 	return unit.Estimated(limit(prior), "no move was measured yet")
 }
 
-// turn is for how long a window's moves go on.
+// turn is how long the moves of a window may take.
 func (r *round) turn() time.Duration {
 	if r.cfg.Turn > 0 {
 		return min(r.w.Length, r.cfg.Turn)
@@ -258,8 +263,8 @@ func (r *round) turn() time.Duration {
 	return r.w.Length
 }
 
-// goAhead moves memory while the CPUs stay where they are: nothing is set yet, so waiting
-// until it pays costs nothing.
+// goAhead moves memory while the CPUs stay where they are: nothing is set yet, so
+// waiting until it pays costs nothing.
 func (r *round) goAhead(j *Job, p pages) {
 	if j.Waiting {
 		r.weigh(j)
@@ -288,7 +293,7 @@ func (r *round) goAhead(j *Job, p pages) {
 	r.move(j, p)
 }
 
-// aheadOutcome is of a move while nothing is set: one that is refused ends the bind.
+// aheadOutcome is for a move while nothing is set: a refused move ends the bind.
 func (r *round) aheadOutcome(j *Job, o *action.Outcome) {
 	switch o.Status {
 	case action.Done:

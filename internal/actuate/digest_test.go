@@ -20,8 +20,9 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// What Step did before its words went elsewhere, over six thousand random windows: digests
-// of states, steps and outcomes, without figures' sources and sentences.
+// The behaviour of Step over six thousand random windows, as it was before its
+// sentences were moved elsewhere: digests of states, steps and outcomes, without
+// figures' sources and sentences.
 func TestDigests(t *testing.T) {
 	moves, waits := 0, 0
 	var got strings.Builder

@@ -11,14 +11,14 @@ import (
 
 // An isolation is no stage of a binding: a workload may have either, both or none.
 //
-//  1. A class is kept while an Isolate asks for it: what is not asked for in a window is
-//     given back. Binding and unbinding have nothing to do with it; but a Restore gives
-//     back all that a workload had, so what is still wanted is set anew after one.
-//  2. Refused or drifted: it is given back what it had, and is asked for no more. The
-//     policy learns of it by the outcome.
+//  1. A class is kept while an Isolate asks for it. Without one in a window it is given
+//     back. Binding and unbinding do not affect it; but a Restore gives back all that a
+//     workload had, so a class that is still wanted is set again after it.
+//  2. Refused or drifted: the earlier class is given back, and this one is not asked
+//     for again. The policy learns of it by the outcome.
 //  3. Failed: it is tried again, less and less often; after RetryLimit as (2).
-//  4. Gone: given back once ForgetAfter windows were without the workload.
-//  5. Giving back is tried until it was done, less and less often.
+//  4. Gone: given back after ForgetAfter windows without the workload.
+//  5. Giving back is tried until it succeeds, less and less often.
 
 // isolate is number 2 of Step, for classes.
 func (r *round) isolate(a action.Action) {
@@ -62,7 +62,7 @@ func (r *round) classOutcome(o *action.Outcome) {
 		return
 	}
 	it := &r.isolated[i]
-	if *o.Step.Class != it.Class { // of an action before
+	if *o.Step.Class != it.Class { // of an earlier action
 		return
 	}
 	giving := it.Class.None()
@@ -91,8 +91,9 @@ func (r *round) classOutcome(o *action.Outcome) {
 	}
 }
 
-// classEvery is in one of how many windows what was done is asked for again, for the
-// processes that joined the workload since, and to see whether another one changed it.
+// classEvery: in one of this many windows a class that was set is asked for again, for
+// the processes that joined the workload since, and to detect that another process
+// changed it.
 const classEvery = 6
 
 // keepIsolated is number 3 of Step, for classes.

@@ -117,7 +117,7 @@ func (r *rig) ends(n int, what string) {
 	}
 }
 
-// aside has the neighbour keep off a node since.
+// aside makes the neighbour avoid a node since.
 func (r *rig) aside(node int) {
 	for i := range r.ms.Workloads {
 		if r.ms.Workloads[i].Workload == "/loud" {
@@ -126,7 +126,7 @@ func (r *rig) aside(node int) {
 	}
 }
 
-// An isolation whose step failed once ends, and nothing of it stays.
+// An isolation whose step failed once ends, and leaves nothing behind.
 func TestIsolationFailedOnce(t *testing.T) {
 	r := newRig(t)
 	r.tick(60)
@@ -137,7 +137,7 @@ func TestIsolationFailedOnce(t *testing.T) {
 	r.ends(2000, "failed once, then done: isolated for ever")
 }
 
-// A reading that missed the neighbour is no farewell, and no reason to forget it either.
+// A reading without the neighbour does not end its isolation, and does not forget it.
 func TestIsolationOfOneNotSeen(t *testing.T) {
 	r := isolating(t, 4)
 	r.stall = 200
@@ -149,7 +149,7 @@ func TestIsolationOfOneNotSeen(t *testing.T) {
 	r.ends(2000, "neighbour unseen for one window: isolated for ever")
 }
 
-// What another rule says of the neighbour in each window does not keep it isolated.
+// Another rule's reason about the neighbour in each window does not keep it isolated.
 func TestIsolationOfOneWithoutRoom(t *testing.T) {
 	r := isolating(t, 4)
 	r.stall = 200
@@ -157,7 +157,7 @@ func TestIsolationOfOneWithoutRoom(t *testing.T) {
 	r.ends(2000, "approved neighbour that finds no room: isolated for ever")
 }
 
-// Nor does that it keeps aside.
+// Nor does the neighbour's avoiding a node.
 func TestIsolationOfOneAside(t *testing.T) {
 	r := isolating(t, 4)
 	r.stall = 200
@@ -171,7 +171,7 @@ func TestIsolationOfOneAside(t *testing.T) {
 	r.ends(1000, "aside neighbour, victim gone: isolated for ever")
 }
 
-// Policy and actuator agree on who is isolated, also after an unbind.
+// Policy and actuator agree on what is isolated, also after an unbind.
 func TestIsolationAndUnbind(t *testing.T) {
 	r := isolating(t, 4)
 	r.aside(0) // overlaps what is bound: over at once
@@ -188,7 +188,7 @@ func TestIsolationAndUnbind(t *testing.T) {
 	}
 }
 
-// Who is idle is not escalated on what was found before.
+// An idle victim is not escalated on earlier findings.
 func TestIsolationOfIdle(t *testing.T) {
 	r := isolating(t, 25)
 	n := len(r.said)
@@ -204,7 +204,7 @@ func TestIsolationOfIdle(t *testing.T) {
 	}
 }
 
-// What is known of one alone is no share of all.
+// A figure known for one workload alone is no share of all.
 func TestIsolationByUnknown(t *testing.T) {
 	r := newRig(t)
 	r.h.Line("workload /tiny cpu=0.2 cpus=0-15 mems=0-1 on=0.2,0 anon=0,1MiB llc=64KiB")
@@ -220,7 +220,7 @@ func TestIsolationByUnknown(t *testing.T) {
 	}
 }
 
-// What stays worse for good is escalated once; then it is the way things are.
+// A slowdown for good is escalated once; then it is the normal state.
 func TestIsolationOfSlowForGood(t *testing.T) {
 	r := newRig(t)
 	r.tick(60)
@@ -239,7 +239,7 @@ func TestIsolationOfSlowForGood(t *testing.T) {
 	}
 }
 
-// A metric that is missing now and then does not start everything anew.
+// A metric that is missing now and then does not start everything again.
 func TestIsolationByAnotherMetric(t *testing.T) {
 	r := isolating(t, 25) // escalated, quiet for 360
 	n := len(r.said)
@@ -263,7 +263,7 @@ func TestIsolationByAnotherMetric(t *testing.T) {
 	}
 }
 
-// A step is not judged by another metric.
+// A step is not judged by a metric other than its own.
 func TestIsolationJudgedByAnother(t *testing.T) {
 	r := isolating(t, 4)
 	r.h.Load("/victim").Latency = unit.Measured(0.010, "file")
@@ -272,7 +272,7 @@ func TestIsolationJudgedByAnother(t *testing.T) {
 	r.dump()
 }
 
-// Whatever failed, or was not seen: once nobody needs it, nothing is isolated.
+// After any failure, or a missed window: once no victim needs it, nothing is isolated.
 func TestIsolationLeavesNothing(t *testing.T) {
 	leaks := map[string]int{}
 	for seed := range uint64(100) {
@@ -306,6 +306,6 @@ func TestIsolationLeavesNothing(t *testing.T) {
 		}
 	}
 	if len(leaks) > 0 {
-		t.Errorf("of 100 runs so many end with something isolated (with a fault or absence before: true): %v", leaks)
+		t.Errorf("of 100 runs, the number that end with something isolated (with a fault or absence before: true): %v", leaks)
 	}
 }

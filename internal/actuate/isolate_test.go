@@ -10,8 +10,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Whatever becomes of the steps, an isolation is either asked for, or given back until
-// that was done, or over; and never asked for again by itself once it was refused.
+// Whatever happens to the steps, an isolation is asked for, or given back until that
+// was done, or over. After a refusal it is never asked for again by itself.
 func TestIsolationEnds(t *testing.T) {
 	class := action.Class{Cache: 0.5}
 	for _, bad := range []action.Status{action.Failed, action.Refused, action.Drifted, action.Gone} {

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Reason is a way as a reason: what was expected, what it took, and the orders that were
+// Reason is a way as a reason: the expectation, the result, and the orders that were
 // not taken.
 func (w Way) Reason(workload string, nodes set.NodeSet) action.Reason {
 	why := action.Reason{Rule: "actuate.way", Workload: workload, Detail: string(w.Order)}
@@ -55,12 +55,12 @@ func (w Way) numbers() []action.Number {
 	return numbers
 }
 
-// movedSoFar is what has moved of a way that is not over.
+// movedSoFar is the memory moved on a way that is not over.
 func (w Way) movedSoFar() action.Number {
 	return action.Number{Name: "moved_so_far", Value: unit.Measured(float64(w.Moved), "moves"), Limit: unit.Some(float64(w.Bytes)), Unit: "bytes"}
 }
 
-// alternatives are the orders, as a decision log has placements.
+// alternatives are the orders, as the decision log has placements.
 func (w Way) alternatives(nodes set.NodeSet) (all []action.Alternative) {
 	for _, e := range w.Orders {
 		a := action.Alternative{Name: string(e.Order), Nodes: nodes, Chosen: e.Order == w.Order, Figures: []action.Figure{
@@ -79,8 +79,8 @@ func (w Way) same(now Way) bool {
 	return w.Order == now.Order && w.Over == now.Over && w.measured() == now.measured()
 }
 
-// News are the decisions of a Step on ways, for a log: one that was chosen or revised, one
-// that is over, and binds that were refused or undone for it.
+// News are a Step's decisions on ways, for a log: a way that was chosen or revised, one
+// that is over, and binds that were refused or undone because of it.
 func News(before, after State, outcomes []action.Outcome) (news []action.Reason) {
 	for i := range after.Jobs {
 		j := &after.Jobs[i]

@@ -12,14 +12,14 @@ import (
 	"homenode/internal/unit"
 )
 
-// Past is what was moved of a workload within the horizon. It outlives its job: a
-// policy that binds to and fro starts a new one each time.
+// Past is what was moved for a workload within the horizon. It outlives its job: a
+// policy that binds back and forth starts a new job each time.
 type Past struct {
 	Workload string `json:"workload"`
 	Moves    []Move `json:"moves"` // oldest first
 }
 
-// Move is one journey of a workload's pages, over any number of windows in a row.
+// Move is one move of a workload's pages, over any number of windows in a row.
 type Move struct {
 	From  set.NodeSet `json:"from"`
 	To    set.NodeSet `json:"to"`
@@ -28,11 +28,12 @@ type Move struct {
 	At    time.Time   `json:"at"`  // that window's end
 }
 
-// mostMoves are remembered of a workload; the patience has long stopped to grow.
+// mostMoves moves are remembered for a workload; the patience stops growing long
+// before.
 const mostMoves = 64
 
-// undoneBy says that pages which this move brought to some of these nodes would go
-// back to some of those.
+// undoneBy says that pages which this move brought to some of these nodes would go back
+// to some of those.
 func (m Move) undoneBy(from, to set.NodeSet) bool {
 	return m.From.Overlaps(to) && m.To.Overlaps(from)
 }
@@ -41,7 +42,7 @@ func findPast(past []Past, workload string) (int, bool) {
 	return slices.BinarySearchFunc(past, workload, func(p Past, id string) int { return cmp.Compare(p.Workload, id) })
 }
 
-// movesOf a workload within the horizon.
+// movesOf are a workload's moves within the horizon.
 func (r *round) movesOf(workload string) []Move {
 	i, ok := findPast(r.past, workload)
 	if !ok {
@@ -50,12 +51,12 @@ func (r *round) movesOf(workload string) []Move {
 	return r.past[i].Moves
 }
 
-// recall copies what of the past is within the horizon.
+// recall copies the moves that are within the horizon.
 func (r *round) recall(past []Past) {
 	for _, p := range past {
 		var kept []Move
 		for _, m := range p.Moves {
-			if m.At.After(r.w.At) { // the clock was set back: else it would stay for as long as that
+			if m.At.After(r.w.At) { // the clock was set back: otherwise it would stay for that long
 				m.At = r.w.At
 			}
 			if r.w.At.Sub(m.At) < r.cfg.Horizon {
@@ -68,8 +69,8 @@ func (r *round) recall(past []Past) {
 	}
 }
 
-// book remembers what a step moved, whatever became of its job meanwhile. Outcomes
-// of windows in a row to the same nodes are one move.
+// book remembers what a step moved, whatever happened to its job meanwhile. Outcomes of
+// windows in a row to the same nodes are one move.
 func (r *round) book(o *action.Outcome) {
 	i, ok := findPast(r.past, o.Step.Workload)
 	if o.Status == action.Gone {
@@ -96,7 +97,7 @@ func (r *round) book(o *action.Outcome) {
 	p.Moves = p.Moves[max(0, len(p.Moves)-mostMoves):]
 }
 
-// journeysGoOn keeps those as one move whose turn did not come in the last window.
+// journeysGoOn keeps moves as one move if they had no turn in the last window.
 func (r *round) journeysGoOn() {
 	for k := range r.jobs {
 		j := &r.jobs[k]
@@ -113,9 +114,9 @@ func (r *round) journeysGoOn() {
 	}
 }
 
-// patience is for how many windows a move must have paid, on the average, before it
-// begins. The first one need not wait, nor the second one if it takes the pages on, not back;
-// from there on it doubles with each move within the horizon.
+// patience is the number of windows in which a move must have paid, on average, before
+// it begins. The first move need not wait, nor a second one that moves pages on and not
+// back. From there on the number doubles with each move within the horizon.
 func (r *round) patience(j *Job, p pages) int {
 	moves := r.movesOf(j.Workload)
 	n := len(moves)
@@ -125,7 +126,7 @@ func (r *round) patience(j *Job, p pages) int {
 	return r.cfg.NoProgressWindows << min(n-1, r.cfg.PingPongDoublings)
 }
 
-// undone is bytes whose earlier move would have been for nothing.
+// undone is the bytes whose earlier move would have been in vain.
 func (r *round) undone(j *Job, p pages) (sum unit.Bytes) {
 	for _, m := range r.movesOf(j.Workload) {
 		if m.undoneBy(p.from, j.Nodes) {

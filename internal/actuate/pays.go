@@ -9,9 +9,9 @@ import (
 	"homenode/internal/window"
 )
 
-// judge says whether it pays to move what of a workload is elsewhere; the job keeps
-// the verdict. A window knows no page sizes: all pages are priced as small ones,
-// which is too much where they are huge.
+// judge decides whether it pays to move a workload's remote memory; the job keeps the
+// verdict. A window has no page sizes: all pages are priced as small ones, which is too
+// high for huge pages.
 func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 	if p.all == 0 {
 		j.Pays = unit.None[migration.Verdict]()
@@ -25,11 +25,11 @@ func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 	}))
 }
 
-// remoteRate is loads/s of the pages that would move, under the assumption that all
-// of a workload's pages are read alike. Before the CPUs are set no CPU reads from
-// where it will: then these are all loads × the share of the pages that is elsewhere.
-// Afterwards they are the remote loads, all of them where it runs on one node; on
-// several, the pages of one home node are remote for the CPUs of another.
+// remoteRate is loads/s of the pages that would move, assuming that all of a workload's
+// pages are read equally. Before the CPUs are set no CPU reads from its later place:
+// then these are all loads × the share of the pages that is elsewhere. Afterwards they
+// are the remote loads: all of them if it runs on one node; on several, the pages of
+// one home node are remote for the CPUs of another.
 func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[float64] {
 	remote, known := wl.RemoteLoads.Get()
 	seconds := r.w.Length.Seconds()
@@ -38,7 +38,7 @@ func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[floa
 	}
 	all, ok := wl.Loads()
 	if ok && all == 0 && wl.CPU.Or(1) > 0 {
-		return unit.UnknownValue[float64]("it ran, and no load at all was counted")
+		return unit.UnknownValue[float64]("it ran, but no load was counted")
 	}
 	if j.Stage == StageCPUs || j.Stage == StageAhead {
 		if !ok {
@@ -59,8 +59,8 @@ func colon(why string) string {
 	return ": " + why
 }
 
-// remoteBytes is what its CPUs have elsewhere, by how much each node's CPUs were used:
-// unknown use is the same on all home nodes.
+// remoteBytes is the memory that is remote for its CPUs, weighted by the use of each
+// node's CPUs: unknown use counts the same on all home nodes.
 func (r *round) remoteBytes(j *Job, wl *window.Workload, p pages) float64 {
 	sum, weight := 0.0, 0.0
 	for i := range r.w.Nodes {
@@ -78,15 +78,15 @@ func (r *round) remoteBytes(j *Job, wl *window.Workload, p pages) float64 {
 	return sum / weight
 }
 
-// worth says that pages may be moved, as far as costs go.
+// worth says that pages may be moved, by cost.
 func (r *round) worth(j *Job) bool {
 	v, ok := j.Pays.Get()
 	return !ok || v.Answer == migration.PaysYes || v.Answer == migration.PaysCannotTell && r.cfg.WhenUnknown == MoveAnyway
 }
 
-// staying is why what is elsewhere is not moved now; false when it is. What is being
-// moved stops after NoProgressWindows in a row in which it does not pay: what is
-// left may be read less than what was moved first.
+// staying is the reason why remote memory is not moved now; false if it is moved. A
+// move in progress stops after NoProgressWindows in a row in which it does not pay: the
+// rest may be read less than what was moved first.
 func (r *round) staying(j *Job, p pages) (why action.Reason, stays bool) {
 	worth := r.worth(j)
 	wait := r.patience(j, p)
@@ -109,13 +109,13 @@ func (r *round) staying(j *Job, p pages) (why action.Reason, stays bool) {
 	return why, false
 }
 
-// short is what the last verdict says.
+// short is the last verdict as a reason.
 func (j *Job) short() action.Reason {
 	v, _ := j.Pays.Get()
 	return v.Short()
 }
 
-// waits is for how many windows what is elsewhere must have been worth moving.
+// waits is the number of windows in which moving must have been worth it.
 func (r *round) waits(j *Job, p pages, windows int) action.Reason {
 	return action.Reason{Rule: "actuate.waits", Numbers: []action.Number{
 		{Name: "bytes_elsewhere", Value: unit.Measured(float64(p.all), "pages by node"), Unit: "bytes"},
@@ -125,14 +125,14 @@ func (r *round) waits(j *Job, p pages, windows int) action.Reason {
 	}}
 }
 
-// weigh counts a window of what has settled for or against moving it:
+// weigh counts a settled workload's window for or against moving its memory:
 //
-//  1. A window counts by its length × how many times the cost its gain is, less one:
-//     the sum is above 0 while moving has paid on the average since it began to pay.
-//     A workload that is busy in every other window is so counted as what it is.
-//  2. Once it has not paid on the average, all is counted anew.
-//  3. No sum outlives a horizon in which nothing is read: one window, however busy,
-//     says no more about the next ones than the horizon does.
+//  1. A window counts by its length × (gain / cost − 1). The sum is above 0 while
+//     moving has paid on average since it began to pay. So a workload that is busy in
+//     every other window counts with its average.
+//  2. Once it has not paid on average, counting starts again.
+//  3. No sum outlives a horizon without reads: a single window, however busy, predicts
+//     no more than the horizon.
 //
 // What is unknown counts as WhenUnknown says.
 func (r *round) weigh(j *Job) {
@@ -144,7 +144,7 @@ func (r *round) weigh(j *Job) {
 	j.Turn++
 }
 
-// times is by how many times the cost the gain exceeds it.
+// times is by how many times the gain exceeds the cost.
 func (r *round) times(j *Job) float64 {
 	v, _ := j.Pays.Get()
 	gain, known := v.Gain.Get()
@@ -158,12 +158,12 @@ func (r *round) times(j *Job) float64 {
 	return -1
 }
 
-// reconsider looks again at what was left elsewhere because moving did not pay, or
-// was to wait.
+// reconsider checks again memory that was left elsewhere because moving did not pay, or
+// had to wait.
 func (r *round) reconsider(j *Job, wl *window.Workload, p pages) {
 	wait := max(r.cfg.NoProgressWindows, r.patience(j, p))
 	switch {
-	case p.anon <= r.threshold(p) && !j.MemsSet: // it went by itself
+	case p.anon <= r.threshold(p) && !j.MemsSet: // it left by itself
 		j.Waiting = false
 		j.enter(StagePages)
 		r.pursue(j, wl, p)
@@ -175,8 +175,8 @@ func (r *round) reconsider(j *Job, wl *window.Workload, p pages) {
 	}
 }
 
-// begins moves what has waited, in a window in which that pays: one in which it does
-// not may be the first of many.
+// begins moves memory that has waited, in a window in which that pays: a window in
+// which it does not may be the first of many.
 func (r *round) begins(j *Job, p pages, wait int) {
 	switch {
 	case !r.worth(j):

@@ -145,7 +145,7 @@ func disturb(r *rand.Rand, h *windowtest.Host) {
 	}
 }
 
-// follow keeps which workloads' CPUs were confirmed to be set, from outcomes alone.
+// follow tracks, from outcomes alone, which workloads' CPUs were confirmed to be set.
 func follow(w window.Window, cpusDone map[string]bool) {
 	for _, o := range w.Outcomes {
 		id := o.Step.Workload
@@ -176,7 +176,7 @@ func broken(cfg Config, w window.Window, wanted []action.Action, old, st State, 
 		case s.Kind == action.SetCPUs && (s.CPUs.IsEmpty() || s.CPUs.Overlaps(cfg.ReservedCPUs)):
 			return fmt.Sprintf("%v: no CPUs, or reserved ones", s)
 		case s.Kind == action.SetCPUs && !job.Wanted.IsEmpty() && !s.CPUs.SubsetOf(job.Wanted):
-			return fmt.Sprintf("%v: CPUs that nobody asked for: %v", s, job.Wanted)
+			return fmt.Sprintf("%v: CPUs that no action asked for: %v", s, job.Wanted)
 		case s.Kind == action.SetCPUs && !job.May.IsEmpty() && !s.CPUs.SubsetOf(job.May):
 			return fmt.Sprintf("%v: CPUs that it might not use: %v", s, job.May)
 		case s.Kind == action.MovePages && (s.Budget <= 0 || s.From.IsEmpty() || s.From.Overlaps(s.Nodes)):
@@ -189,7 +189,7 @@ func broken(cfg Config, w window.Window, wanted []action.Action, old, st State, 
 			return fmt.Sprintf("%v: its mems are %v", s, wl.Binding.Mems)
 		case s.Kind == action.SetMems && job.Stage == StageWiden:
 			if !cpusDone[wl.ID] || !job.Nodes.SubsetOf(s.Nodes) || !wl.Binding.Mems.Intersect(job.MayMems).SubsetOf(s.Nodes) {
-				return fmt.Sprintf("%v: takes something away, or does not give what is wanted: its mems are %v", s, wl.Binding.Mems)
+				return fmt.Sprintf("%v: removes nodes, or lacks wanted ones: its mems are %v", s, wl.Binding.Mems)
 			}
 		case s.Kind == action.SetMems:
 			if why := badMems(cfg, w, wl, job, cpusDone); why != "" {
@@ -207,7 +207,7 @@ func broken(cfg Config, w window.Window, wanted []action.Action, old, st State, 
 	return ghosts(w, wanted, steps)
 }
 
-// unpaid: a move carries its sum and its bounds, and none begins that does not pay.
+// unpaid: a move carries its sum and its bounds, and no move begins that does not pay.
 func unpaid(cfg Config, old State, j Job, s action.Step) string {
 	v, judged := j.Pays.Get()
 	before, _ := old.Job(j.Workload)
@@ -223,8 +223,8 @@ func unpaid(cfg Config, old State, j Job, s action.Step) string {
 	return "begins, and does not pay: " + words.Sentence(v.Sum())
 }
 
-// badMems: never before the CPUs, never against PinnedMems, and never with more
-// remote anonymous memory than the threshold, or than the bound where nothing moves.
+// badMems: never before the CPUs, never against PinnedMems, and never with more remote
+// anonymous memory than the threshold, or than the bound if nothing moves.
 func badMems(cfg Config, w window.Window, wl window.Workload, j Job, cpusDone map[string]bool) string {
 	var anon, total unit.Bytes
 	for i, n := range w.Nodes {
@@ -247,7 +247,7 @@ func badMems(cfg Config, w window.Window, wl window.Workload, j Job, cpusDone ma
 	case anon > max(limit, bound):
 		return fmt.Sprintf("%s: mems with %v of %v elsewhere", wl.ID, anon, total)
 	case anon > limit && j.Failures == 0 && j.Why.Rule == "":
-		return fmt.Sprintf("%s: mems with %v elsewhere and no word about it", wl.ID, anon)
+		return fmt.Sprintf("%s: mems with %v elsewhere and no report of it", wl.ID, anon)
 	}
 	return ""
 }
@@ -264,8 +264,8 @@ func ghosts(w window.Window, wanted []action.Action, steps []action.Step) string
 	return ""
 }
 
-// notRestorable: an Unbind leads to Restore from every state, in this very window
-// or, while refused restores make it wait, as soon as that wait is over.
+// notRestorable: an Unbind leads to Restore from every state, in this very window or,
+// if refused restores make it wait, as soon as that wait is over.
 func notRestorable(h *windowtest.Host, cfg Config, st State, w window.Window) string {
 	w.Outcomes = nil
 	for _, j := range st.Jobs {
@@ -308,9 +308,9 @@ func roundTrip(t *testing.T, st State) State {
 	return back
 }
 
-// MAO and actuate together, undisturbed: every approved service that has a node
-// to itself ends up bound with all its pages there. With random failures in
-// between, an end (all approvals withdrawn) always puts everything back.
+// MAO and actuate together, undisturbed: every approved service that has a node to
+// itself ends up bound with all its pages there. With random failures in between, an
+// end (all approvals withdrawn) always restores everything.
 func TestClosedLoop(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -363,8 +363,8 @@ func allLocal(t *testing.T, w window.Window, st State) {
 }
 
 // A policy that binds to another node every few windows: within any horizon it makes
-// the actuator begin few journeys, of at most the workload's bytes each. After the
-// first two, number k waits NoProgressWindows × 2^(k-2) windows.
+// the actuator begin few moves, of at most the workload's bytes each. After the first
+// two, move number k waits NoProgressWindows × 2^(k-2) windows.
 func TestPingPongIsBounded(t *testing.T) {
 	most := 0
 	for seed := range uint64(150) {
@@ -413,7 +413,7 @@ func TestPingPongIsBounded(t *testing.T) {
 		}
 	}
 	if most < 3 {
-		t.Errorf("never more than %d journeys: the guard was not needed", most)
+		t.Errorf("never more than %d moves: the guard was not needed", most)
 	}
 }
 
@@ -486,7 +486,7 @@ func renumbered(steps []action.Step, st State, ids []int) string {
 	return out.String()
 }
 
-// resident checks that every workload has as much as it began with.
+// resident checks that every workload has as much as at its start.
 func resident(t *testing.T, w window.Window) {
 	t.Helper()
 	for k := range random {

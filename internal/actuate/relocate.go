@@ -9,20 +9,20 @@ import (
 	"homenode/internal/unit"
 )
 
-// A Bind of what is bound to other nodes already:
+// A Bind of a workload that is already bound to other nodes:
 //
-//  1. Widen: mems that were set come to have the new nodes as well, and keep the old
-//     ones: nothing is moved by that write, pages may go to the new nodes from now on
-//     (move_pages refuses nodes outside cpuset.mems, EACCES in do_pages_move), and no
-//     thread runs where it may not allocate. Left out where mems were not set, or have
-//     all the new nodes: then the kernel need not be asked.
-//  2. The new nodes' CPUs, pages, mems: as for a first Bind. Where the new nodes are
-//     more than the old ones, 1 has set the mems for good, and no page need move.
+//  1. Widen: mems that were set get the new nodes as well, and keep the old ones. That
+//     write moves nothing, pages may go to the new nodes from now on (move_pages
+//     refuses nodes outside cpuset.mems, EACCES in do_pages_move), and no thread runs
+//     where it may not allocate. Left out if mems were not set, or have all the new
+//     nodes: then no call to the kernel is needed.
+//  2. The new nodes' CPUs, pages, mems: as for a first Bind. If the new nodes include
+//     the old ones, 1 has already set the final mems, and no page need move.
 //
-// So more nodes come by mems first and CPUs after, fewer by CPUs first and mems last,
-// and others by both. What the workload had before the first Bind is kept, and what it
-// may use is held against that. Refused where nothing of it may be used: then all stays
-// as it is.
+// So for more nodes mems go first and CPUs after, for fewer CPUs first and mems last,
+// and for others both. What the workload had before the first Bind is kept, and new
+// nodes are checked against what it might use then. The Bind is refused if none of them
+// may be used: then everything stays.
 func (r *round) relocate(j *Job, a action.Action) {
 	cpus := r.usable(a, j.May)
 	switch {
@@ -47,7 +47,7 @@ func (r *round) relocate(j *Job, a action.Action) {
 	}
 }
 
-// mems are what its mems were set to by us; empty: nothing.
+// mems are the mems that we set; empty: none.
 func (j *Job) mems() set.NodeSet {
 	if j.MemsSet {
 		return j.Nodes
@@ -55,7 +55,7 @@ func (j *Job) mems() set.NodeSet {
 	return j.Held
 }
 
-// heldBy is mems as the window has them, where it does: the outcome of a write may be
+// heldBy is the mems in the window, if they are there: the outcome of a write may be
 // lost.
 func (r *round) heldBy(j *Job) set.NodeSet {
 	if wl, ok := r.workload(j.Workload); ok && wl.Binding.OursMems && !wl.Binding.Mems.IsEmpty() {
@@ -64,7 +64,7 @@ func (r *round) heldBy(j *Job) set.NodeSet {
 	return j.mems()
 }
 
-// mayHave holds nodes against what the workload might use before the first Bind.
+// mayHave checks nodes against what the workload might use before the first Bind.
 func (j *Job) mayHave(nodes set.NodeSet) bool {
 	return j.MayMems.IsEmpty() || nodes.SubsetOf(j.MayMems)
 }
@@ -73,8 +73,8 @@ func (j *Job) onlyMems() action.Reason {
 	return action.Reason{Rule: "actuate.only-mems", Nodes: j.MayMems}
 }
 
-// widenOutcome is of number 1. One that does not succeed ends the binding: more nodes
-// were asked for because the old ones are not enough.
+// widenOutcome is for number 1. A failure ends the binding: more nodes were asked for
+// because the old ones are not enough.
 func (r *round) widenOutcome(j *Job, o *action.Outcome) {
 	switch o.Status {
 	case action.Done: // in progress: asked for again, until it is done

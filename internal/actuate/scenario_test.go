@@ -21,8 +21,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// script closes the loop: steps are applied by windowtest's toy world, and what
-// became of them comes with the next window. With "mao" MAO makes the wishes.
+// script closes the loop: windowtest's toy world applies steps, and their outcomes come
+// with the next window. With "mao" MAO makes the actions.
 type script struct {
 	cfg    Config
 	st     State
@@ -30,13 +30,14 @@ type script struct {
 	maoSt  mao.State
 	useMAO bool
 	sums   bool              // print what each move would bring
-	ways   bool              // print what is expected of each bind, and what is news of it
-	hits   map[string]string // workload → the node whose memory it reads; else all alike
+	ways   bool              // print what is expected of each bind, and its news
+	hits   map[string]string // workload → the node whose memory it reads; else all equally
 	wanted []action.Action
 	leases map[string]action.Action // isolations, which are renewed by themselves as mao does
 }
 
-// renew asks anew for the isolations that the script does not speak of, unless they ended.
+// renew asks again for the isolations that the script does not mention, unless they
+// ended.
 func (s *script) renew(outcomes []action.Outcome) {
 	for _, o := range outcomes {
 		if o.Step.Kind == action.SetClass && (o.Status == action.Refused || o.Status == action.Drifted) {
@@ -77,7 +78,7 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		}
 		s.wanted = append(s.wanted, a)
 		return "", err
-	case "forget": // ID: nobody asks for its isolation any more
+	case "forget": // ID: its isolation is not asked for any more
 		delete(s.leases, words[1])
 		return "", nil
 	case "unbind":
@@ -123,13 +124,13 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 	case "ways":
 		s.ways = true
 		return "", nil
-	case "access": // access ID NODE: from now on it reads what is on that node only
+	case "access": // access ID NODE: from now on it reads only memory on that node
 		s.hits[words[1]] = words[2]
 		return "", nil
 	case "restart": // the state is lost
 		s.st, s.maoSt = State{}, mao.State{}
 		return "", nil
-	case "tick", "skip": // skip says nothing
+	case "tick", "skip": // skip prints nothing
 		n := 1
 		if len(words) > 1 {
 			n, _ = strconv.Atoi(words[1])
@@ -198,7 +199,7 @@ func said(why action.Reason) string {
 	return words.Sentence(why)
 }
 
-// read has workloads read what is on one node.
+// read makes workloads read the memory of one node.
 func (s *script) read(w *window.Window) {
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]

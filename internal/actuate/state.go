@@ -12,8 +12,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// State is what is under way: a plain value, printable as JSON. Step never
-// changes one, it returns another. The zero State is: nothing.
+// State is all jobs: a plain value, printable as JSON. Step never changes one, it
+// returns another. The zero State is empty.
 type State struct {
 	Jobs []Job  `json:"jobs,omitempty"` // ascending by workload
 	Past []Past `json:"past,omitempty"` // ascending by workload
@@ -21,15 +21,15 @@ type State struct {
 	Isolated []Isolation `json:"isolated,omitempty"`
 	// Undone are the workloads whose last bind was undone on its way, ascending.
 	Undone []Undone `json:"undone,omitempty"`
-	// Pace is what moves of any workload were measured to do, since this state began.
+	// Pace is the measured rate of moves of any workload, since this state began.
 	Pace Pace `json:"pace,omitzero"`
-	// First is the workload whose move comes first, and FirstFor the windows that it
-	// has been for; see order.
+	// First is the workload whose move comes first, and FirstFor the number of windows
+	// since it came first; see order.
 	First    string `json:"first,omitempty"`
 	FirstFor int    `json:"first_for,omitempty"`
 }
 
-// Stage is where a job stands; see the package comment.
+// Stage is the progress of a job; see the package comment.
 type Stage string
 
 // The stages.
@@ -52,12 +52,12 @@ type Job struct {
 	Stage    Stage         `json:"stage"`
 	Nodes    set.NodeSet   `json:"nodes"`
 	CPUs     set.CPUSet    `json:"cpus"`
-	Wanted   set.CPUSet    `json:"wanted_cpus,omitzero"` // of Nodes, that were asked for by name; empty: all
+	Wanted   set.CPUSet    `json:"wanted_cpus,omitzero"` // those of Nodes that were named; empty: all
 	May      set.CPUSet    `json:"may_cpus,omitzero"`    // what it might use before; empty: unknown
 	MayMems  set.NodeSet   `json:"may_mems,omitzero"`    // likewise
 	CPUsOnly bool          `json:"cpus_only,omitempty"`
 	MemsSet  bool          `json:"mems_set,omitempty"` // to Nodes
-	Held     set.NodeSet   `json:"held,omitzero"`      // what its mems are set to on its way to other nodes; empty: not by us, or to Nodes
+	Held     set.NodeSet   `json:"held,omitzero"`      // its mems on the way to other nodes; empty: not set by us, or to Nodes
 	Why      action.Reason `json:"why,omitzero"`       // of the stage
 	Failures int           `json:"failures,omitempty"` // of the stage's step, in a row
 	Wait     int           `json:"wait,omitempty"`     // restoring: windows until the next try
@@ -66,36 +66,36 @@ type Job struct {
 	Grown    int           `json:"grown,omitempty"`    // steady: windows above Floor + threshold
 	Drained  bool          `json:"drained,omitempty"`  // pages: the mover had nothing more to move
 	Moved    unit.Bytes    `json:"moved_bytes,omitempty"`
-	HotHome  bool          `json:"hot_home,omitempty"` // what it accesses is at home
+	HotHome  bool          `json:"hot_home,omitempty"` // the pages that it accesses are at home
 	Moving   bool          `json:"moving,omitempty"`   // cpus, pages: a move was asked for
-	Waiting  bool          `json:"waiting,omitempty"`  // settled: what is elsewhere is moved once it pays
-	Asked    bool          `json:"asked,omitempty"`    // a move was asked for and there was no word of it yet
-	// Turn is, while moving, windows in a row in which that does not pay; of what has
-	// settled, windows since it has paid on the average. Credit is by how much: seconds
-	// × times the cost; see weigh.
+	Waiting  bool          `json:"waiting,omitempty"`  // settled: remote memory is moved once it pays
+	Asked    bool          `json:"asked,omitempty"`    // a move was asked for and its outcome is not known yet
+	// Turn is, while moving, windows in a row in which that does not pay; for a settled
+	// job, windows since moving has paid on average. Credit is the excess: seconds ×
+	// times the cost; see weigh.
 	Turn   int           `json:"turn,omitempty"`
 	Credit float64       `json:"credit_s,omitempty"`
 	Reason action.Reason `json:"reason"`
-	// BestAnon and BestAll are the least remote bytes seen while moving; Floor
-	// is what was left when it settled.
+	// BestAnon and BestAll are the least remote bytes seen while moving; Floor is what
+	// was left when it settled.
 	BestAnon unit.Opt[unit.Bytes] `json:"best_anon_bytes,omitzero"`
 	BestAll  unit.Opt[unit.Bytes] `json:"best_all_bytes,omitzero"`
 	Floor    unit.Bytes           `json:"floor_bytes,omitempty"`
-	// Pays is the last verdict on moving what is elsewhere; none when nothing is.
+	// Pays is the last verdict on moving remote memory; none without any.
 	Pays unit.Opt[migration.Verdict] `json:"pays,omitzero"`
 	Way  Way                         `json:"way,omitzero"`
 	Pace Pace                        `json:"pace,omitzero"` // of its own moves
 }
 
-// Isolation is a class that a workload is kept to: asked for in each window, since what
-// it starts outside of it must be brought in.
+// Isolation is a class that a workload is kept to. It is asked for in each window,
+// because processes that the workload starts outside of it must be brought in.
 type Isolation struct {
 	Workload string        `json:"workload"`
-	Class    action.Class  `json:"class"` // none: it is being given back what it had
+	Class    action.Class  `json:"class"` // none: the earlier class is being given back
 	Absent   int           `json:"absent,omitempty"`
 	Failures int           `json:"failures,omitempty"` // in a row
 	Wait     int           `json:"wait,omitempty"`     // windows until the next try
-	Quiet    int           `json:"quiet,omitempty"`    // windows until what was done is asked for again
+	Quiet    int           `json:"quiet,omitempty"`    // windows until a class that was set is asked for again
 	Reason   action.Reason `json:"reason"`
 }
 
@@ -108,8 +108,8 @@ func (s State) Job(workload string) (Job, bool) {
 	return s.Jobs[i], true
 }
 
-// Undecided says that some job counts windows until it moves pages: such windows
-// should not be longer than they need be.
+// Undecided says that some job counts windows until it moves pages: such windows should
+// not be longer than necessary.
 func (s State) Undecided() bool {
 	return slices.ContainsFunc(s.Jobs, func(j Job) bool { return j.Waiting && j.Turn > 0 || !j.Waiting && j.Grown > 0 })
 }
@@ -119,8 +119,8 @@ func find(jobs []Job, workload string) (int, bool) {
 	return i, i < len(jobs) && jobs[i].Workload == workload
 }
 
-// enter begins a stage, with the reason why, if there is one; what was counted in the
-// last one is over.
+// enter begins a stage, with the reason, if there is one; the counters of the last
+// stage end.
 func (j *Job) enter(s Stage, why ...action.Reason) {
 	j.Stage, j.Why = s, action.Reason{}
 	if len(why) > 0 {

@@ -16,21 +16,20 @@ import (
 
 // Step is one window of every job:
 //
-//  1. what became of the last steps (Window.Outcomes),
+//  1. the outcomes of the last steps (Window.Outcomes),
 //  2. the actions, one after the other,
-//  3. every job looks at its workload and asks for its next step,
-//  4. the moving ones share the window's budget,
+//  3. every job reads its workload's figures and asks for its next step,
+//  4. the moving jobs share the window's budget,
 //  5. and one of them comes first.
 //
-// A Pin is no job's: it is passed on in its window, whatever becomes of its workload's
-// binding (a thread's affinity lies within the cpuset), and what becomes of it is left
-// to the policy. Neither is an Isolate, which lasts: see isolate.go.
+// A Pin belongs to no job: it is passed on in its window, whatever happens to its
+// workload's binding (a thread's affinity lies within the cpuset), and the policy
+// handles its outcome. Nor does an Isolate, which lasts: see isolate.go.
 //
-// It returns the next state, the steps in the order in which to take them
-// (restores first: they make room), and outcomes of its own (a drift seen, a
-// step given up, an action that cannot be begun) that belong into the next window.
-// Those are given for a set-cpus step, so that a policy need only know one kind
-// of end of a binding.
+// It returns the next state, the steps in the order in which to take them (restores
+// first: they make room), and outcomes of its own (a drift seen, a step given up, an
+// action that cannot begin) that belong in the next window. These are reported for a
+// set-cpus step, so that a policy need only handle one kind of end of a binding.
 func Step(m machine.Machine, cfg Config, st State, actions []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
 	r := &round{
 		m: m, cfg: cfg, w: w, costs: migration.CostsOf(cfg.Profile, m), nodeIDs: m.NodeIDs(), withCPUs: m.NodesWithCPUs(),
@@ -59,16 +58,16 @@ func Step(m machine.Machine, cfg Config, st State, actions []action.Action, w wi
 	return next, r.steps, r.outcomes
 }
 
-// rank keeps SetCPUs before MovePages, and restores before all. Threads are put where
-// the cpuset, as it will be, lets them be; and after mems, for a thread that is gone is
-// no reason to drop those. Moves come last: at their rate they take most of the window,
-// and another workload's mems, or a thread, need not wait. A class comes after what a
-// binding needs: it may be refused.
+// rank keeps SetCPUs before MovePages, and restores before all. Threads are placed
+// after the cpuset is set, which limits them; and after mems, because a thread that has
+// ended is no reason to drop those. Moves come last: at their rate they take most of
+// the window, and another workload's mems, or a thread, need not wait. A class comes
+// after the steps of a binding, because it may be refused.
 func rank(k action.StepKind) int {
 	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.PinThread, action.SetClass, action.MovePages}, k)
 }
 
-// round is one Step at work.
+// round is the work of one Step.
 type round struct {
 	m    machine.Machine
 	cfg  Config
@@ -90,10 +89,10 @@ type round struct {
 	nodeIDs, withCPUs set.NodeSet // the machine's
 }
 
-// because is a code, and what the kernel, an owner or a reader said.
+// because is a code, and the message of the kernel, an owner or a reader.
 func because(rule, detail string) action.Reason { return action.Reason{Rule: rule, Detail: detail} }
 
-// failures is a code, and how often in a row it failed.
+// failures is a code, and the number of failures in a row.
 func failures(rule string, n int, detail string) action.Reason {
 	return action.Reason{Rule: rule, Detail: detail, Numbers: []action.Number{action.Counted("failures", float64(n), "times")}}
 }
@@ -134,9 +133,9 @@ func (r *round) outcome(o *action.Outcome) {
 	}
 }
 
-// cpusOutcome: refused, or failed too often: put back what may have been done.
+// cpusOutcome: refused, or failed too often: restore what may have been done.
 func (r *round) cpusOutcome(j *Job, o *action.Outcome) {
-	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes || o.Step.CPUs != j.CPUs { // or of an action that was refused
+	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes || o.Step.CPUs != j.CPUs { // or for an action that was refused
 		return
 	}
 	switch o.Status {
@@ -149,7 +148,7 @@ func (r *round) cpusOutcome(j *Job, o *action.Outcome) {
 	}
 }
 
-// ends is for what ends a binding in any stage.
+// ends is for outcomes that end a binding in any stage.
 func (j *Job) ends(o *action.Outcome) {
 	switch o.Status {
 	case action.DryRun:
@@ -171,7 +170,7 @@ func (r *round) failed(j *Job, detail string) {
 	j.enter(StageRestoring, why)
 }
 
-// moveOutcome: a refused move leaves the CPUs; the pages will not follow.
+// moveOutcome: after a refused move the CPUs stay set; the pages will not follow.
 func (r *round) moveOutcome(j *Job, o *action.Outcome) {
 	j.Moved, j.Asked, j.HotHome = j.Moved+o.Moved, false, j.HotHome || o.HotHome
 	if j.Stage == StageAhead {
@@ -206,7 +205,7 @@ func (r *round) memsOutcome(j *Job, o *action.Outcome) {
 	case action.Drifted:
 		j.ends(o)
 	case action.Refused:
-		j.Waiting = false // for nothing: no mems come of it
+		j.Waiting = false // it would be in vain: the mems will not be set
 		r.settle(j, because("actuate.mems-refused", o.Detail))
 	case action.Failed:
 		if j.Failures++; j.Failures > r.cfg.RetryLimit {
@@ -279,8 +278,9 @@ func (r *round) act(a action.Action) {
 	}
 }
 
-// rebind is other CPUs of the same nodes: they are set anew, and what is known of its
-// pages and mems stays. Refused where none of them may be used: it stays as it is.
+// rebind is for other CPUs of the same nodes: they are set again, and what is known of
+// its pages and mems stays. It is refused if none of them may be used: then the binding
+// stays.
 func (r *round) rebind(j *Job, a action.Action) {
 	cpus := r.usable(a, j.May)
 	if cpus.IsEmpty() {
@@ -289,16 +289,16 @@ func (r *round) rebind(j *Job, a action.Action) {
 	}
 	j.Wanted, j.Reason = a.CPUs, a.Reason
 	if cpus == j.CPUs && j.Stage != StageDry {
-		return // all the same, as far as they are online
+		return // the same CPUs, as far as they are online
 	}
 	j.CPUs = cpus
-	if j.Stage != StageWiden && j.Stage != StageAhead { // else they come after the mems, or the memory
+	if j.Stage != StageWiden && j.Stage != StageAhead { // otherwise they come after the mems, or the memory
 		j.enter(StageCPUs)
 	}
 }
 
-// usable are the CPUs that a bind comes to: of its nodes, of these those it names,
-// online, not reserved, and what the workload might use before (empty: unknown).
+// usable are the CPUs of a bind: of its nodes, of these those it names, online, not
+// reserved, and those that the workload might use before (empty: unknown).
 func (r *round) usable(a action.Action, may set.CPUSet) set.CPUSet {
 	cpus := r.online(a.Nodes).Minus(r.cfg.ReservedCPUs)
 	if !a.CPUs.IsEmpty() {
@@ -327,7 +327,7 @@ func newJob(a action.Action) Job {
 	return Job{Workload: a.Workload, Stage: StageCPUs, Nodes: a.Nodes, Wanted: a.CPUs, CPUsOnly: a.CPUsOnly, Reason: a.Reason}
 }
 
-// begin starts a bind, or refuses it where there is nothing to set.
+// begin starts a bind, or refuses it if there is nothing to set.
 func (r *round) begin(i int, a action.Action) {
 	j := newJob(a)
 	wl, ok := r.workload(a.Workload)
@@ -351,7 +351,7 @@ func (r *round) begin(i int, a action.Action) {
 	}
 }
 
-// online are these nodes' CPUs that both the machine and the window call online.
+// online are these nodes' CPUs that are online by both the machine and the window.
 func (r *round) online(nodes set.NodeSet) set.CPUSet {
 	var now set.CPUSet
 	for i := range r.w.Nodes {
@@ -368,13 +368,13 @@ func (r *round) report(j Job, s action.Status, why action.Reason) {
 	r.outcomes = append(r.outcomes, action.Outcome{Step: step, Status: s, Why: why})
 }
 
-// reportStays refuses other nodes or CPUs: the binding is what it was.
+// reportStays refuses other nodes or CPUs: the binding stays.
 func (r *round) reportStays(a action.Action, why action.Reason) {
 	r.report(newJob(a), action.Refused, why)
 	r.outcomes[len(r.outcomes)-1].Stays = true
 }
 
-// ask adds a step of a job. A move's reason has the sum that it comes from as its cause.
+// ask adds a step of a job. The cause of a move's reason is the sum that led to it.
 func (r *round) ask(j *Job, s action.Step) {
 	s.Workload, s.Reason = j.Workload, j.Reason
 	if v, ok := j.Pays.Get(); ok && s.Kind == action.MovePages {
@@ -391,7 +391,7 @@ type pages struct {
 	by        []migration.NodeBytes // of from
 }
 
-// pagesOf is false when any of it is unknown.
+// pagesOf is false if any of it is unknown.
 func (r *round) pagesOf(wl *window.Workload, nodes set.NodeSet) (pages, bool) {
 	if len(wl.AnonByNode) != len(r.w.Nodes) || !wl.KnowsPages() {
 		return pages{}, false
@@ -411,7 +411,7 @@ func (r *round) pagesOf(wl *window.Workload, nodes set.NodeSet) (pages, bool) {
 	return p, true
 }
 
-// bytesOn is what a workload whose pages are known has on the i-th node.
+// bytesOn is the memory on the i-th node of a workload whose pages are known.
 func bytesOn(wl *window.Workload, i int) unit.Bytes {
 	return wl.AnonByNode[i].Or(0) + wl.FileByNode[i].Or(0)
 }

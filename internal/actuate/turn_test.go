@@ -16,8 +16,8 @@ import (
 )
 
 // A machine that moves little in a turn, however much may be moved: the first takes the
-// turn, of the others' moves nothing is heard. All come home, each on one journey; none
-// is given up for waiting; none waits for longer than the others may be first.
+// turn, and the moves of the others have no outcome. All come home, each in one move;
+// none is given up for waiting; none waits for longer than the others may be first.
 func TestSlowMachine(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -56,8 +56,8 @@ func TestSlowMachine(t *testing.T) {
 	}
 }
 
-// slowly is what of these steps is taken: all but the moves after the first, whose
-// workloads wait.
+// slowly is the part of these steps that is done: all but the moves after the first,
+// whose workloads wait.
 func slowly(steps []action.Step, speed unit.Bytes, waited map[string]int) (taken []action.Step) {
 	first := true
 	for _, s := range steps {
@@ -75,8 +75,9 @@ func slowly(steps []action.Step, speed unit.Bytes, waited map[string]int) (taken
 	return taken
 }
 
-// Whose moves are tried and bring nothing is still given up, though it is first: with its
-// CPUs where those were set before, else with nothing, and its policy is told.
+// A workload whose moves are tried and bring nothing is still given up, though it is
+// first: with its CPUs if those were set before, else with nothing, and its policy gets
+// an outcome.
 func TestFirstThatGetsNowhere(t *testing.T) {
 	j, _ := getsNowhere(AlwaysCPUsFirst)
 	if j.Stage != StageCPUsOnly {
@@ -132,7 +133,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A workload that is busy now and then moves if that pays on the average, or in so many
+// A workload that is busy now and then moves if that pays on average, or in as many
 // windows in a row as it must.
 func TestWeigh(t *testing.T) {
 	for seed := range uint64(300) {
@@ -147,7 +148,7 @@ func TestWeigh(t *testing.T) {
 		for n := range 60 {
 			rate := 0
 			if n%of >= of-busy {
-				rate = times * 3000 // about what its pages cost
+				rate = times * 3000 // about the cost of its pages
 			}
 			line(h, "workload /w0 local=100 remote=%d", rate)
 			w := h.Window()
@@ -175,7 +176,8 @@ func moves(steps []action.Step) bool {
 	return false
 }
 
-// Everybody's hot pages come before anybody's others, whoever is first.
+// The hot pages of all workloads come before any other pages, whichever workload is
+// first.
 func TestHotPagesComeFirst(t *testing.T) {
 	move := func(id string) action.Step { return action.Step{Kind: action.MovePages, Workload: id} }
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Undone is a workload whose bind was undone on its way. The next one must wait, twice as
-// long each time.
+// Undone is a workload whose bind was undone on its way. The next bind must wait, twice
+// as long each time.
 type Undone struct {
 	Workload string `json:"workload"`
 	Times    int    `json:"times"`
@@ -22,14 +22,15 @@ type Undone struct {
 }
 
 const (
-	// lagging is by how much slower than measured before a mover may be.
+	// lagging is the factor by which a mover may be slower than measured before.
 	lagging = 3
-	// laggingFor is how many windows say so, at least: one that moved nothing much may
-	// have had other work.
+	// laggingFor is the least number of windows that show it: a mover that moved hardly
+	// anything may have had other work.
 	laggingFor = 2
-	// leastSample moved tells the rate, however short it took; less does if it took long.
+	// leastSample moved shows the rate, however short it took; less does if it took
+	// long.
 	leastSample = unit.MiB
-	// undoneWait is how many windows the first wait takes.
+	// undoneWait is the length of the first wait in windows.
 	undoneWait = 4
 )
 
@@ -51,10 +52,10 @@ func (r *round) recallUndone(all []Undone) {
 	}
 }
 
-// length is how many windows it waits.
+// length is the number of windows that it waits.
 func (u Undone) length() int { return undoneWait << min(u.Times-1, longestWait) }
 
-// waitsAfterUndo is why a workload is not bound yet; false when it may be.
+// waitsAfterUndo is the reason why a workload is not bound yet; false if it may be.
 func (r *round) waitsAfterUndo(workload string) (why action.Reason, waits bool) {
 	i, ok := findUndone(r.undos, workload)
 	if !ok || r.undos[i].Wait == 0 {
@@ -65,7 +66,7 @@ func (r *round) waitsAfterUndo(workload string) (why action.Reason, waits bool) 
 	}}, true
 }
 
-// moved is what a move's outcome says of the mover.
+// moved takes the mover's rate from a move's outcome.
 func (r *round) moved(j *Job, o *action.Outcome) {
 	took := o.Took
 	if took <= 0 { // not known: the turn at most
@@ -82,15 +83,16 @@ func (r *round) moved(j *Job, o *action.Outcome) {
 	}
 }
 
-// keepUp is for a mover that was measured when its workload set out: what it should have
-// moved since, against what it did; each window counts twice as much as the one before. A
-// mover that has no more to move is not slow, and one that moves nothing is stuck.
+// keepUp is for a mover that was measured when its workload began: it compares what
+// should have been moved since with what was; each window counts twice as much as the
+// one before. A mover that has no more to move is not slow, and one that moves nothing
+// is stuck.
 func (r *round) keepUp(j *Job, o *action.Outcome, took time.Duration) {
 	w := &j.Way
 	if o.Status != action.InProgress || o.Moved <= 0 || j.Stage != StageAhead && j.Stage != StagePages {
 		return
 	}
-	if rate, ok := j.Pace.rate().Get(); !w.measured() && ok && j.Stage == StagePages { // else departs revises it
+	if rate, ok := j.Pace.rate().Get(); !w.measured() && ok && j.Stage == StagePages { // otherwise departs revises it
 		*w = w.revised(unit.Measured(rate, "its own moves"))
 	}
 	if !w.measured() {
@@ -109,7 +111,7 @@ func (r *round) keepUp(j *Job, o *action.Outcome, took time.Duration) {
 	r.undo(j, action.Reason{Rule: "actuate.undone.slow", Numbers: append(w.numbers(), w.movedSoFar(), lately)})
 }
 
-// revised is a way at the rate that was measured since it was estimated.
+// revised is a way with the rate that was measured since it was estimated.
 func (w Way) revised(rate unit.Value[float64]) Way {
 	slower := w.Rate.Or(0) / rate.Or(1)
 	w.Rate, w.Orders = rate, slices.Clone(w.Orders)
@@ -124,9 +126,9 @@ func scaled(d time.Duration, by float64) time.Duration {
 	return time.Duration(min(float64(d)*by, float64(longest))).Round(time.Second)
 }
 
-// late is for memory that went ahead and is not where it should be after three times as
-// long as was expected, though the mover is no slower: it grows elsewhere as fast as it is
-// moved, or is taken back.
+// late is for memory that was moved first and is not where it should be after three
+// times as long as expected, though the mover is no slower: it grows elsewhere as fast
+// as it is moved, or is moved back.
 func (r *round) late(j *Job) bool {
 	w, elapsed := &j.Way, j.Way.Elapsed
 	if !w.measured() || elapsed <= lagging*w.estimate().Home || elapsed < laggingFor*r.turn() {
@@ -140,11 +142,11 @@ func (r *round) late(j *Job) bool {
 // lately is the mover's rate in the windows that keepUp judges.
 func (j *Job) lately() unit.Bytes { return unit.Bytes(j.Way.Rate.Or(0) * j.Way.Did / j.Way.Due) }
 
-// onWay says that a bind is expected to be somewhere.
+// onWay says that a bind has an expected result.
 func (j *Job) onWay() bool { return j.Way.Order != "" && !j.Way.Over }
 
-// worse holds a window against the one before the bind, and undoes what was worse for
-// longer than was expected. A single window is no reason.
+// worse compares a window with the one before the bind, and undoes a bind that was
+// worse for longer than expected. A single window is no reason.
 func (r *round) worse(j *Job, wl *window.Workload) bool {
 	w := &j.Way
 	if !j.onWay() || !w.Before.Known() {
@@ -166,8 +168,8 @@ func (r *round) worse(j *Job, wl *window.Workload) bool {
 	return true
 }
 
-// fell is what of a window is worse than before, with its limit; a Number without a name:
-// nothing. False: unknown.
+// fell is the figure of a window that is worse than before, with its limit; a Number
+// without a name: none. False: unknown.
 func (r *round) fell(w *Way, wl *window.Workload) (action.Number, bool) {
 	judged := false
 	if v, ok := window.LocalAccess(wl).Get(); ok && window.LocalSourceOf(wl) == w.Source && readsEnough(wl) {
@@ -192,7 +194,7 @@ func (w *Way) floor() float64 {
 	return leastOf(float64(w.Before.Or(0)), float64(w.End), tolerated)
 }
 
-// arrives ends the way of what has settled, in a window that is not worse.
+// arrives ends the way of a settled job, in a window that is not worse.
 func (r *round) arrives(j *Job) {
 	if j.onWay() && (j.Stage == StageBound || j.Stage == StageCPUsOnly) && j.Way.Run == 0 {
 		j.Way.Over, j.Way.Took = true, j.Way.Elapsed
@@ -207,7 +209,8 @@ func (r *round) forgive(workload string) {
 	}
 }
 
-// undo ends a bind on its way: what was there before is put back, and the next bind waits.
+// undo ends a bind on its way: the earlier settings are restored, and the next bind
+// waits.
 func (r *round) undo(j *Job, why action.Reason) {
 	r.stop(j, why)
 	r.outcomes[len(r.outcomes)-1].Undone = true
@@ -220,7 +223,7 @@ func (r *round) undo(j *Job, why action.Reason) {
 	u.Wait = u.length()
 }
 
-// stop ends a bind, and its policy learns of it. What may have been set is put back.
+// stop ends a bind, and its policy learns of it. What may have been set is restored.
 func (r *round) stop(j *Job, why action.Reason) {
 	why.Workload = j.Workload
 	j.Reason = why

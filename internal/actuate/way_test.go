@@ -18,7 +18,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// The estimates against a dumb twin that goes through the way in small steps of time.
+// The estimates compared with a simple twin that goes through the way in small steps of
+// time.
 func TestForecastAgainstTwin(t *testing.T) {
 	chosen := map[Order]int{}
 	for seed := range uint64(3000) {
@@ -41,7 +42,7 @@ func TestForecastAgainstTwin(t *testing.T) {
 			o := f.chosen(orders, measured, false)
 			chosen[o]++
 			if !measured && (o == NotAtAll || o == CPUsFirst && f.cpus.from < f.floor()) {
-				t.Fatalf("seed %d: %s rests on a rate that nobody measured: %+v", seed, o, f)
+				t.Fatalf("seed %d: %s rests on a rate that was not measured: %+v", seed, o, f)
 			}
 			if o == CPUsFirst && orders[0].Below > 0 {
 				t.Fatalf("seed %d: CPUs first is worse for %v: %+v", seed, orders[0].Below, f)
@@ -66,7 +67,7 @@ func randomForecast(r *rand.Rand) forecast {
 	return f
 }
 
-// twin is the lowest ratio and how long it is below the floor, seen second by second; the
+// twin is the lowest ratio and how long it is below the floor, second by second; the
 // first window of CPUs first by its mean.
 func twin(f forecast, o Order) (least, below float64) {
 	const parts = 4000
@@ -98,9 +99,9 @@ func twin(f forecast, o Order) (least, below float64) {
 	return least, below
 }
 
-// A mover that falls to a tenth at any time undoes the bind, says so with its figures, and
-// what there was is put back. Two binds are never undone without a wait between them,
-// which doubles; one that keeps its rate is never undone.
+// A mover that falls to a tenth at any time undoes the bind, reports it with its
+// figures, and the earlier settings are restored. Two binds are never undone without a
+// wait between them, which doubles; a bind whose mover keeps its rate is never undone.
 func TestSlowMoverUndoes(t *testing.T) {
 	undone := 0
 	for seed := range uint64(200) {
@@ -149,8 +150,8 @@ func TestSlowMoverUndoes(t *testing.T) {
 	}
 }
 
-// In a world that does as estimated no window is worse than the one before the bind for
-// longer than was expected, and but for one window nobody is undone.
+// In a world that behaves as estimated no window is worse than the one before the bind
+// for longer than expected, and except for one window no bind is undone.
 func TestNoWindowIsWorse(t *testing.T) {
 	orders, worse := map[Order]int{}, 0
 	for seed := range uint64(400) {
@@ -207,8 +208,8 @@ func TestNoWindowIsWorse(t *testing.T) {
 	}
 }
 
-// Memory that grows elsewhere as fast as it is moved never lets the CPUs go: that is
-// undone, too, after three times what was expected.
+// Memory that grows elsewhere as fast as it is moved never lets the CPUs be set: that
+// is undone, too, after three times the expected time.
 func TestMemoryThatNeverComes(t *testing.T) {
 	h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
 	h.Shape([]int{0, 1}, 2, 64*unit.GiB)
@@ -232,7 +233,8 @@ func TestMemoryThatNeverComes(t *testing.T) {
 	t.Errorf("never undone: %+v", st.Jobs)
 }
 
-// Who has gone ahead and has no memory any more, or lets nobody move it, gets its CPUs.
+// A workload that moves its memory first, and then has none any more or may no longer
+// be moved, gets its CPUs.
 func TestNothingLeftToGoAhead(t *testing.T) {
 	for _, change := range []string{"anon=0,0", `pinned-mems="numa_maps"`} {
 		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
@@ -285,7 +287,7 @@ func TestWorkPerCycle(t *testing.T) {
 	}
 }
 
-// Steps that took a while tell the rate, whether they were ended by their budget or not.
+// Steps that took a while show the rate, whether their budget ended them or not.
 func TestPace(t *testing.T) {
 	h, cfg, st := newHost(2), DefaultConfig(), State{}
 	w := h.Window()

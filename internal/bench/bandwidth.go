@@ -12,7 +12,7 @@ import (
 
 func nodeKey(f profile.NodeFigure) int { return f.Node }
 
-// planBandwidth: all CPUs of a node read memory of each node; then all CPUs of the
+// planBandwidth: all CPUs of a node read the memory of each node; then all CPUs of the
 // machine read each node.
 func planBandwidth(b *bench) plan {
 	var pl plan

@@ -16,55 +16,55 @@ import (
 	"homenode/internal/unit"
 )
 
-// Errors that callers tell apart; always wrapped.
+// Errors that callers distinguish; always wrapped.
 var (
-	// ErrOtherProfile is a prior profile that cannot be gone on with.
-	ErrOtherProfile = errors.New("it cannot be gone on with")
-	// ErrNothing means that not one figure came of it.
+	// ErrOtherProfile means that a measurement cannot continue a prior profile.
+	ErrOtherProfile = errors.New("it cannot be continued")
+	// ErrNothing means that there is not a single figure.
 	ErrNothing = errors.New("nothing could be measured")
 
 	errSave = errors.New("save profile")
 )
 
-// Prober does small measured pieces of work: kernel/membench's, or a test's.
+// Prober does small measured pieces of work: it is kernel/membench's, or a test's.
 type Prober interface {
 	Run(context.Context, membench.Job) (membench.Result, error)
 	Move(context.Context, membench.Move) (membench.Moved, error)
-	// Free is the memory of a node that can be used without anything being evicted.
+	// Free is the memory of a node that can be used without evicting anything.
 	Free(node int) (unit.Bytes, error)
 	Conditions() (membench.Conditions, error)
 	Clock() membench.Clock
 }
 
-// Options say what to measure, and what of the machine may be used for it.
+// Options say what to measure, and which part of the machine to use.
 type Options struct {
 	Machine machine.Machine
 	Parts   []profile.Part // nil: all. They are measured in the order of profile.Parts
 	Nodes   set.NodeSet    // of the profile; empty: all
 	CPUs    set.CPUSet     // that may be used; empty: all online
 	Memory  set.NodeSet    // nodes whose memory may be used; empty: all
-	Budget  time.Duration  // of Now's clock; 0: none
+	Budget  time.Duration  // by Now's clock; 0: none
 	Repeats int            // of every piece; at least 1
 	Seed    uint64         // of the order of repeats
 	Now     func() time.Time
 	// Save is called with everything so far, about once a second and after every block
-	// of pieces. What it is given must not be changed. Its error ends the measurement.
+	// of pieces. It must not change its argument. Its error ends the measurement.
 	Save     func(profile.Profile) error
 	Progress func(Progress)
 	Version  string
 	Command  string
 }
 
-// Progress says how far a measurement is.
+// Progress is how far a measurement is.
 type Progress struct {
 	Part      profile.Part
 	Done      int // runs of the part's pieces
 	Total     int
 	Elapsed   time.Duration
-	Remaining time.Duration // an estimate, of all parts that are left
+	Remaining time.Duration // an estimate, for all parts that are left
 }
 
-// bench is one measurement under way.
+// bench is one running measurement.
 type bench struct {
 	prober  Prober
 	o       Options
@@ -76,23 +76,23 @@ type bench struct {
 	before  float64 // seconds that the prior profile took
 	cost    costs
 	made    made
-	until   time.Duration // when the current part has to end, of elapsed; with a budget
+	until   time.Duration // when the current part has to end, by elapsed; with a budget
 	watch   watch
 	huge    bool // transparent huge pages can be asked for
-	guest   bool // in a virtual machine: cache sizes are hearsay
+	guest   bool // in a virtual machine: cache sizes are not reliable
 	how     unit.Source
-	some    bool               // anything was measured
-	saved   time.Time          // when it was, the last time
-	unsaved bool               // something was measured since
+	some    bool               // something was measured
+	saved   time.Time          // the time of the last save
+	unsaved bool               // something was measured since the save
 	free    map[int]unit.Bytes // of nodes, since the current part began
 }
 
-// Measure measures the machine part by part, going on from prior, which may be the
-// zero Profile. It returns what there is also with an error: of ctx, of Save, or
-// when prior cannot be gone on with.
+// Measure measures the machine part by part, continuing prior, which may be the zero
+// Profile. It returns what it has also with an error: of ctx, of Save, or when prior
+// cannot be continued.
 func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (profile.Profile, error) {
 	b := &bench{prober: p, o: o, m: o.Machine, start: o.Now()}
-	first, err := p.Conditions() // what could be read of them, and what could not
+	first, err := p.Conditions() // what could be read of them, and the error for the rest
 	if err := b.begin(prior, first, err); err != nil {
 		return prior, err
 	}
@@ -109,7 +109,7 @@ func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (p
 	return done, b.save()
 }
 
-// begin takes over what prior has, if it is of this machine, program and clock.
+// begin takes over the figures of prior, if it is of this machine, program and clock.
 func (b *bench) begin(prior profile.Profile, c membench.Conditions, unread error) error {
 	clock := b.prober.Clock()
 	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "" || clock.How() == unit.HowModelled, clock.How()
@@ -149,7 +149,7 @@ func sameRun(prior profile.Profile, now profile.Fingerprint, version string, how
 	return nil
 }
 
-// sameUse wants the same restriction: a bandwidth of two CPUs and one of all do not
+// sameUse requires the same restriction: a bandwidth of two CPUs and one of all do not
 // belong in one matrix.
 func sameUse(prior profile.Profile, cpus set.CPUSet, nodes set.NodeSet) error {
 	switch {
@@ -161,7 +161,7 @@ func sameUse(prior profile.Profile, cpus set.CPUSet, nodes set.NodeSet) error {
 	return nil
 }
 
-// wanted is what is asked for and not done, in order.
+// wanted is the requested parts that are not done, in order.
 func (b *bench) wanted() []profile.Part {
 	asked := b.o.Parts
 	if asked == nil {
@@ -176,8 +176,8 @@ func (b *bench) wanted() []profile.Part {
 	return left
 }
 
-// planners make a part's pieces from what is known by then. They only plan: a part
-// that is still to come is planned, too, for an estimate.
+// planners make a part's pieces from what is known so far. They only plan: a part that
+// is still to come is planned, too, for an estimate.
 func planners() map[profile.Part]func(*bench) plan {
 	return map[profile.Part]func(*bench) plan{
 		profile.Caches: planCaches, profile.Latency: planLatency, profile.Bandwidth: planBandwidth, profile.Mixes: planMixes,
@@ -188,7 +188,7 @@ func planners() map[profile.Part]func(*bench) plan {
 
 func (b *bench) plan(part profile.Part) plan { return planners()[part](b) }
 
-// finished is the profile with what is told of the whole: time and caveats.
+// finished is the profile with the facts about the whole: time and caveats.
 func (b *bench) finished() profile.Profile {
 	p := b.profile
 	p.Seconds = b.before + b.elapsed().Seconds()

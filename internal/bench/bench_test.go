@@ -28,7 +28,7 @@ func near(t *testing.T, what string, f profile.Figure, want, tolerance float64) 
 	}
 }
 
-// valid: what was measured can be written.
+// valid: the measured profile can be written.
 func valid(t *testing.T, p profile.Profile) {
 	t.Helper()
 	data, err := profile.Encode(p)
@@ -40,7 +40,7 @@ func valid(t *testing.T, p profile.Profile) {
 	}
 }
 
-// Every part finds what the machine was told to be, within its noise.
+// Every part finds the fake machine's figures, within its noise.
 func TestEveryPartRecovers(t *testing.T) {
 	f := newFake()
 	f.noise = 0.01
@@ -180,7 +180,7 @@ func checkRao(t *testing.T, p profile.Profile) {
 	}
 }
 
-// Killed at any save, and gone on with: the same pieces, and none that was saved is
+// Killed at any save, and continued: the same pieces, and none that was saved is
 // measured again.
 func TestResumeAtEverySave(t *testing.T) {
 	full := newFake()
@@ -248,7 +248,7 @@ func countOf(jobs []string) map[string]int {
 	return n
 }
 
-// pieces are a profile without what is told of its making.
+// pieces are a profile without the facts about how it was made.
 func pieces(t *testing.T, p profile.Profile) []byte {
 	t.Helper()
 	p.Seconds, p.Date = 0, time.Time{}
@@ -259,7 +259,8 @@ func pieces(t *testing.T, p profile.Profile) []byte {
 	return data
 }
 
-// A budget is kept but for the job that is running; repeats go before parts.
+// A budget is kept except for the job that is running; fewer repeats come before fewer
+// parts.
 func TestBudget(t *testing.T) {
 	free := newFake()
 	if _, err := Measure(t.Context(), free, free.options(), profile.Profile{}); err != nil {
@@ -286,7 +287,7 @@ func TestBudget(t *testing.T) {
 		late := OutOfTime(p)
 		for _, part := range profile.Parts() {
 			if !slices.Contains(p.Done, part) && !slices.ContainsFunc(p.Skipped, func(s profile.Skipped) bool { return s.Part == part }) {
-				t.Errorf("%.2f of the time: nothing is said of %s", share, part)
+				t.Errorf("%.2f of the time: %s is not mentioned", share, part)
 			}
 		}
 		if share <= 0.2 && len(late) == 0 || share > 1 && (len(late) > 0 || least < 3) || share == 0.5 && len(late) > 0 {
@@ -294,7 +295,7 @@ func TestBudget(t *testing.T) {
 		}
 		o.Budget = 0
 		if p, err = Measure(t.Context(), f, o, p); err != nil || len(p.Done) != len(profile.Parts()) || len(p.Skipped) > 0 {
-			t.Errorf("%.2f of the time, gone on with: %v, done %v, skipped %v", share, err, p.Done, p.Skipped)
+			t.Errorf("%.2f of the time, continued: %v, done %v, skipped %v", share, err, p.Done, p.Skipped)
 		}
 	}
 }
@@ -343,7 +344,7 @@ func TestRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// A node without room is told with the shortfall; where nothing is left, that is
+// A node without room is reported with the shortfall; where nothing is left, that is
 // the error.
 func TestNoRoom(t *testing.T) {
 	f := newFake()
@@ -382,7 +383,7 @@ func TestOneNode(t *testing.T) {
 	}
 }
 
-// Only the nodes and CPUs that are asked for are used.
+// Only the requested nodes and CPUs are used.
 func TestOnlyWhatIsAsked(t *testing.T) {
 	f := newFake()
 	o := f.options()
@@ -451,7 +452,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A measurement with some of the CPUs is not gone on with by others, and says so.
+// A measurement with some of the CPUs cannot be continued with others, and the error
+// says so.
 func TestRestrictedIsTold(t *testing.T) {
 	f := newFake()
 	o := f.options()
@@ -480,7 +482,7 @@ func TestRestrictedIsTold(t *testing.T) {
 	}
 }
 
-// A cpuset may allow CPUs of a node whose memory it does not.
+// A cpuset may allow CPUs of a node, but not its memory.
 func TestMemoryThatMayBeUsed(t *testing.T) {
 	f := newFake()
 	o := f.options()
@@ -499,7 +501,7 @@ func TestMemoryThatMayBeUsed(t *testing.T) {
 	}
 }
 
-// A save that fails ends the measurement, and is told once.
+// A save that fails ends the measurement, and is reported once.
 func TestFailingSave(t *testing.T) {
 	f := newFake()
 	o := f.options()
@@ -511,7 +513,7 @@ func TestFailingSave(t *testing.T) {
 	}
 }
 
-// A kernel of larger pages: moves are told of its pages, and gone on with.
+// A kernel with larger pages: moves are reported with its pages, and continued.
 func TestPagesOf64KiB(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		f := newFake()

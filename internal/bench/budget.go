@@ -14,34 +14,34 @@ import (
 	"homenode/internal/unit"
 )
 
-// budgetOf begins the reason of what was skipped for want of time.
+// budgetOf begins the reason for what was skipped for lack of time.
 const budgetOf = "budget of "
 
-// size is what a job's duration depends on.
+// size is what the duration of a job depends on.
 type size struct {
 	nominal time.Duration // warm-up and measured stretch
-	bytes   float64       // that are set up; those of a chase count chaseWeight times
+	bytes   float64       // that are set up; for a chase chaseWeight times as many
 }
 
-// chaseWeight is how much more it costs to set up a random cycle than to touch
-// memory in order: a random access a line, against a part of one.
+// chaseWeight is how much more it costs to set up a random cycle than to touch memory
+// in order: a random access per line, against a fraction of one.
 const chaseWeight = 4
 
 // moveWeight: pages are touched, and then moved.
 const moveWeight = 2
 
-// made are the buffers that were set up: a prober keeps them for the next job that
-// looks the same, as far as it has room. One that it did not keep makes jobs look
-// slower than they are, never faster.
+// made are the buffers that were set up: a prober keeps them for the next similar job,
+// as far as it has room. One that it did not keep makes jobs look slower than they are,
+// never faster.
 type made map[madeBuffer]bool
 
 type madeBuffer struct {
 	membench.Buffer
-	ordinal int  // of those of one job that are alike
-	cycle   bool // the chase's
+	ordinal int  // among the equal ones of one job
+	cycle   bool // has the chase's cycle
 }
 
-// addJob is a job's size, with the buffers that are new.
+// addJob is the size of a job, with the buffers that are new.
 func (m made) addJob(j membench.Job) size {
 	s := size{nominal: j.Length + j.Warm}
 	alike := map[membench.Buffer]int{}
@@ -53,7 +53,7 @@ func (m made) addJob(j membench.Job) size {
 	}
 	for i, b := range j.Buffers {
 		if b.Policy != membench.Local {
-			b.TouchCPU = 0 // it decides nothing
+			b.TouchCPU = 0 // it has no effect
 		}
 		k := madeBuffer{Buffer: b, ordinal: alike[b]}
 		alike[b]++
@@ -66,15 +66,15 @@ func (m made) addJob(j membench.Job) size {
 	return s
 }
 
-// jobSize is a job's size, with the buffers that are new, and its laps.
+// jobSize is the size of a job, with the buffers that are new, and its laps.
 func (b *bench) jobSize(m made, j membench.Job) size {
 	s := m.addJob(j)
 	s.nominal += b.lapsOf(j)
 	return s
 }
 
-// lapsOf is about what the laps before a measurement take: as often as a set is
-// larger than the cache, a load misses.
+// lapsOf estimates the time of the laps before a measurement: a load misses as often as
+// the set is larger than the cache.
 func (b *bench) lapsOf(j membench.Job) time.Duration {
 	most := time.Duration(0)
 	for _, t := range j.Threads {
@@ -89,9 +89,9 @@ func (b *bench) lapsOf(j membench.Job) time.Duration {
 
 func moveSize(m membench.Move) size { return size{bytes: moveWeight * float64(m.Bytes)} }
 
-// costs learns what jobs take beyond their nominal time: a line, so much a job and
-// so much a byte, fitted by least squares over all jobs so far. Before the first it
-// holds two made-up ones, which real ones soon outweigh.
+// costs learns how long jobs take beyond their nominal time: a line with a cost per job
+// and a cost per byte, fitted by least squares over all jobs so far. It starts with two
+// invented jobs, which real ones soon outweigh.
 type costs struct {
 	n, x, xx, y, xy float64 // sums over jobs; x in bytes, y in seconds
 }
@@ -117,7 +117,7 @@ func (c *costs) learn(s size, took time.Duration) {
 	c.addPoint(s.bytes, max(0, (took-s.nominal).Seconds()))
 }
 
-// of is what a job of that size will take.
+// of is the expected time of a job of that size.
 func (c costs) of(s size) time.Duration {
 	perByte := 0.0
 	if d := c.n*c.xx - c.x*c.x; d > 0 {
@@ -127,8 +127,8 @@ func (c costs) of(s size) time.Duration {
 	return s.nominal + time.Duration((perJob+perByte*s.bytes)*float64(time.Second))
 }
 
-// estimate is what plans will take. A scan that may stop early is taken whole; a
-// buffer is set up once, however many repeats and pieces use it.
+// estimate is the expected time of plans. A scan that may stop early counts in full; a
+// buffer is set up once, for any number of repeats and pieces.
 func (b *bench) estimate(repeats int, plans ...plan) time.Duration {
 	var sum time.Duration
 	kept := maps.Clone(b.made)
@@ -145,8 +145,8 @@ func (b *bench) estimate(repeats int, plans ...plan) time.Duration {
 	return sum
 }
 
-// later are the plans of the parts after the current one, as far as they can be
-// made by now.
+// later are the plans of the parts after the current one, as far as they can be made
+// now.
 func (b *bench) later() []plan {
 	var plans []plan
 	for _, part := range b.parts[1:] {
@@ -168,13 +168,13 @@ func (b *bench) pieceCost(p piece, kept made) time.Duration {
 
 func (b *bench) overBudget() bool { return b.o.Budget > 0 && b.elapsed() >= b.until }
 
-// afford decides with how many repeats the current part is measured, and until when;
-// or why not at all.
+// afford decides the number of repeats of the current part and its deadline, or why it
+// is not measured.
 //
 //  1. The most repeats with which this part and all that are left fit.
-//  2. If none: once, if this part alone does. Later ones may still fit.
-//  3. Else once, as far as it gets: the most telling pieces come first. It has what
-//     the later ones do not need, and at least as much as each of them.
+//  2. If there is none: once, if this part alone fits. Later ones may still fit.
+//  3. Otherwise once, as far as it gets, with the most telling pieces first. It gets
+//     the time that the later parts do not need, and at least as much as each of them.
 func (b *bench) afford(current plan, later []plan) (repeats int, why string) {
 	if b.o.Budget <= 0 {
 		return b.o.Repeats, ""
@@ -194,7 +194,7 @@ func (b *bench) afford(current plan, later []plan) (repeats int, why string) {
 	return 1, "" // 2
 }
 
-// usedUp is why a part, or its rest, is not measured.
+// usedUp is the reason why a part, or its rest, is not measured.
 func (b *bench) usedUp() string {
 	if b.until < b.o.Budget {
 		return fmt.Sprintf(budgetOf+"%v: this part's share of it used up", b.o.Budget)
@@ -202,7 +202,7 @@ func (b *bench) usedUp() string {
 	return fmt.Sprintf(budgetOf+"%v used up", b.o.Budget)
 }
 
-// OutOfTime are the parts of a profile for which the budget was too small.
+// OutOfTime are the parts of a profile that the budget was too small for.
 func OutOfTime(p profile.Profile) []profile.Part {
 	var parts []profile.Part
 	for _, s := range p.Skipped {

@@ -13,8 +13,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// A part that is too long for the budget is measured as far as it goes: local
-// memory, the nearest, the farthest. What follows has its share.
+// A part that is too long for the budget is measured as far as possible: local memory,
+// the nearest, the farthest. The next part gets its share.
 func TestBudgetTooSmallForAPart(t *testing.T) {
 	f := newFake()
 	f.m = largeMachine(64)
@@ -47,7 +47,7 @@ func TestBudgetTooSmallForAPart(t *testing.T) {
 	}
 }
 
-// Setting a buffer up is charged once, as it is done.
+// Setting up a buffer is charged once, as it is done once.
 func TestSetUpIsChargedOnce(t *testing.T) {
 	buffer := membench.Buffer{Bytes: unit.GiB, Policy: membench.Bind, Nodes: set.FromNodes(1)}
 	job := membench.Job{Buffers: []membench.Buffer{buffer}, Threads: []membench.Thread{{Work: membench.Read}}, Length: time.Second}

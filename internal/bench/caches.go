@@ -14,23 +14,24 @@ import (
 const (
 	// scanFrom is smaller than every first-level cache.
 	scanFrom = 4 * unit.KiB
-	// scanLeast and scanLLC: the largest working set is so large, and so many of the
-	// firmware's last-level caches. Nothing but a memory-side cache holds it.
+	// scanLeast and scanLLC: the largest working set has this size, or this many of the
+	// firmware's last-level caches. Only a memory-side cache can hold it.
 	scanLeast = 64 * unit.MiB
 	scanLLC   = 4
-	// leastMemory is the least that the largest working set must have.
+	// leastMemory is the least size of the largest working set.
 	leastMemory = unit.MiB
-	// atMemory is the share of memory's latency from which a step counts as memory.
+	// atMemory is the share of the latency of memory from which a step counts as
+	// memory.
 	atMemory = 0.95
-	// stepsAtMemory ends a scan. Fewer might be a cache's thrashing step.
+	// stepsAtMemory ends a scan. Fewer could be a step at which a cache thrashes.
 	stepsAtMemory = 3
-	// drawsBelow: of small pages, a working set that is no larger is measured in
-	// scanDraws places in each repeat. Which sets of a cache overflow depends on where
-	// a few pages lie: of eleven pages in a cache of sixteen, between none and half
-	// are in sets that do.
+	// drawsBelow: a working set of small pages up to this size is measured in scanDraws
+	// places in each repeat. Which sets of a cache overflow depends on the place of a
+	// few pages: of eleven pages in a cache of sixteen, between none and half are in
+	// sets that overflow.
 	drawsBelow = unit.MiB
 	scanDraws  = 8
-	// scanBlock is how many steps are measured before it is asked whether to go on.
+	// scanBlock is the number of steps between two checks whether to continue.
 	scanBlock = 4
 )
 
@@ -38,11 +39,11 @@ func sizeKey(f profile.SizeFigure) unit.Bytes { return f.Bytes }
 
 // planCaches: one CPU chases over working sets of local memory.
 //
-//  1. The largest first, once: what memory's latency is. Without it nothing is
-//     scanned: the largest that is there would pass for memory.
+//  1. The largest first, once: the latency of memory. Without it nothing is scanned:
+//     the largest step that exists would pass for memory.
 //  2. From scanFrom up by half octaves, whole pages.
-//  3. Until three steps are as slow as memory, the last of them beyond the cache that
-//     the firmware tells of.
+//  3. Until three steps are as slow as memory, the last of them larger than the
+//     firmware's cache size.
 //  4. The levels are read from the curve (findLevels).
 func planCaches(b *bench) plan {
 	rows := b.rows()
@@ -58,7 +59,7 @@ func planCaches(b *bench) plan {
 	if err != nil {
 		return plan{skipped: []profile.Skipped{{Part: profile.Caches, Why: err.Error()}}}
 	}
-	if memory, ok := b.memoryStep(); ok { // what is gone on with
+	if memory, ok := b.memoryStep(); ok { // of a continued profile
 		most = memory.Bytes
 	}
 	steps := halfOctaves(most)
@@ -75,7 +76,7 @@ func planCaches(b *bench) plan {
 				got.put(profile.SizeFigure{Bytes: ws, Figure: timed(v[0], v[1])})
 			},
 		}
-		block := 1 + i/scanBlock                // 2; those that are there leave their blocks empty
+		block := 1 + i/scanBlock                // 2; existing steps leave their blocks empty
 		if p.once = i == len(steps)-1; p.once { // 1
 			block = 0
 		}
@@ -89,8 +90,8 @@ func planCaches(b *bench) plan {
 	return pl
 }
 
-// memoryStep is the largest working set, if it is one that memory's latency is taken
-// from: it is measured first, and others only beside it.
+// memoryStep is the largest working set, if memory's latency can be read from it: it is
+// measured first, and others only beside it.
 func (b *bench) memoryStep() (profile.SizeFigure, bool) {
 	n := len(b.profile.WorkingSets)
 	if n == 0 {
@@ -107,15 +108,15 @@ func (b *bench) draws(cpu, node int, ws unit.Bytes) []membench.Job {
 	}
 	var all []membench.Job
 	for i := range unit.Bytes(scanDraws) {
-		// Of a size of its own, a line less each: a prober may keep buffers, and give the
-		// same pages to a job that looks the same.
+		// Each has a size of its own, a line less: a prober may keep buffers, and give
+		// the same pages to a similar job.
 		all = append(all, b.chase(cpu, node, ws-i*line))
 	}
 	return all
 }
 
-// small says whether a working set gets small pages: one that fills no huge page
-// does in any case.
+// small says whether a working set gets small pages: one that fills no huge page does
+// in any case.
 func (b *bench) small(ws unit.Bytes) bool { return !b.huge || ws < hugePage }
 
 // readDraws is the mean of the jobs of one repeat.
@@ -148,8 +149,8 @@ func halfOctaves(most unit.Bytes) []unit.Bytes {
 	}
 }
 
-// upTo are the first n steps, and the largest. Steps beyond may be there, and those
-// between not, in a profile that is gone on with.
+// upTo are the first n steps, and the largest. In a continued profile there may be
+// steps beyond, and gaps between.
 func upTo(sets []profile.SizeFigure, steps []unit.Bytes, n int) []profile.SizeFigure {
 	last := len(steps) - 1
 	return slices.DeleteFunc(slices.Clone(sets), func(f profile.SizeFigure) bool {
@@ -158,7 +159,7 @@ func upTo(sets []profile.SizeFigure, steps []unit.Bytes, n int) []profile.SizeFi
 	})
 }
 
-// told is the last-level cache by the firmware; 0 where its word is not about what is
+// told is the last-level cache by the firmware; 0 if that is not the cache that is
 // measured: the lab's model has caches of its own.
 func (b *bench) told() unit.Bytes {
 	if b.how == unit.HowModelled {
@@ -167,8 +168,8 @@ func (b *bench) told() unit.Bytes {
 	return b.firmwareLLC()
 }
 
-// scanned says that the last steps before the largest are as slow as it is, and go
-// beyond a size.
+// scanned says that the last steps before the largest are as slow as the largest, and
+// are larger than beyond.
 func scanned(sets []profile.SizeFigure, beyond unit.Bytes) bool {
 	n := len(sets) - 1
 	if n < stepsAtMemory || sets[n-1].Bytes <= beyond {
@@ -183,8 +184,8 @@ func scanned(sets []profile.SizeFigure, beyond unit.Bytes) bool {
 	return true
 }
 
-// cacheSizes reads the levels from the scan, and puts the firmware's word beside
-// them. Where the scan may not have left the last-level cache, that has no size.
+// cacheSizes reads the levels from the scan, with the firmware's sizes beside them. If
+// the scan may have ended within the last-level cache, that cache has no size.
 func (b *bench) cacheSizes(cpu int) []profile.CacheSize {
 	sets := slices.DeleteFunc(slices.Clone(b.profile.WorkingSets), func(f profile.SizeFigure) bool { return f.Median.Or(0) <= 0 })
 	var all []profile.CacheSize
@@ -204,7 +205,7 @@ func (b *bench) cacheSizes(cpu int) []profile.CacheSize {
 	return all
 }
 
-// firmwareSize is what the firmware says of a CPU's cache of some level.
+// firmwareSize is the size of a CPU's cache of some level by the firmware.
 func (b *bench) firmwareSize(cpu, level int) unit.Opt[unit.Bytes] {
 	c, _ := b.m.CPU(cpu)
 	if i, ok := c.LLC.Get(); ok && i < len(b.m.LLCs) && b.m.LLCs[i].Level == level {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// loadLimit is how much of a CPU others may use during a part. Daemons of an idle
-	// host use less than a tenth.
+	// loadLimit is how much of a CPU other programs may use during a part. Daemons of
+	// an idle host use less than a tenth.
 	loadLimit = 0.1
-	// loadLeast is the shortest part of which others' load is judged: the kernel counts
-	// CPU time in ticks of up to 10 ms, for each CPU.
+	// loadLeast is the shortest part for which the load of other programs is judged:
+	// the kernel counts CPU time in ticks of up to 10 ms, for each CPU.
 	loadLeast = 500 * time.Millisecond
 	// spreadLimit is the (max - min) / median above which a figure is not steady: the
 	// 5 % that a profile of an idle host promises.
 	spreadLimit = 0.05
-	// agreeLLC is up to how many times as large one of two sizes of the last-level
-	// cache may be: the steps of the scan are half octaves, and its ramp is wide.
+	// agreeLLC is the largest ratio at which two sizes of the last-level cache agree:
+	// the steps of the scan are half octaves, and its ramp is wide.
 	agreeLLC = 2
 )
 
@@ -32,14 +32,14 @@ const (
 type watch struct {
 	first  membench.Conditions
 	unread error            // why some of them are unknown
-	prior  []profile.Caveat // of parts measured before; they are named
+	prior  []profile.Caveat // of parts measured before, with their names
 	parts  []profile.Part   // measured now, so far
 
 	at     time.Time // the current part's begin
 	before membench.Conditions
-	own    time.Duration // at most what our threads ran in this part
+	own    time.Duration // upper bound of our threads' CPU time in this part
 
-	asked, cycles bool // cycles were asked for, and came
+	asked, cycles bool // cycles were requested, and were counted
 	load          float64
 	loaded, hot   []profile.Part
 }
@@ -50,8 +50,8 @@ func (w *watch) begin(b *bench, part profile.Part) {
 	w.before, _ = b.prober.Conditions() // what could not be read is unknown
 }
 
-// ran notes that this many threads of ours may have run for so long. It is too much
-// where a job is set up by one thread: others' load is then found late, never
+// ran notes that this many threads of ours may have run for this long. It is too much
+// when one thread sets up a job: the load of other programs is then found late, never
 // invented.
 func (w *watch) ran(took time.Duration, threads int) { w.own += took * time.Duration(threads) }
 
@@ -76,7 +76,7 @@ func (w *watch) end(b *bench, part profile.Part) {
 	}
 }
 
-// othersLoad is how many of a machine's CPUs others kept busy.
+// othersLoad is the number of a machine's CPUs that other programs kept busy.
 func othersLoad(before, after membench.Conditions, own, wall time.Duration, cpus int) (float64, bool) {
 	b0, ok0 := before.Busy.Get()
 	b1, ok1 := after.Busy.Get()
@@ -86,9 +86,9 @@ func othersLoad(before, after membench.Conditions, own, wall time.Duration, cpus
 	return min(float64(cpus), float64(b1-b0-own)/float64(wall)), true
 }
 
-// caveats are the reasons not to trust figures, worst first: those that hold of the
-// machine or are seen in the figures; those of what is measured now; and those of
-// what was measured before (prior). One that concerns all there is names no parts.
+// caveats are the reasons not to trust figures, worst first: those about the machine or
+// seen in the figures; those about the current measurement; and those about earlier
+// ones (prior). A caveat about everything names no parts.
 func (b *bench) caveats() []profile.Caveat {
 	have := measured(b.profile)
 	all := b.lasting()
@@ -109,7 +109,7 @@ func (b *bench) caveats() []profile.Caveat {
 	return all
 }
 
-// among are the parts that are among others.
+// among are the parts that are also in others.
 func among(parts, others []profile.Part) []profile.Part {
 	return slices.DeleteFunc(slices.Clone(parts), func(part profile.Part) bool { return !slices.Contains(others, part) })
 }
@@ -117,17 +117,17 @@ func among(parts, others []profile.Part) []profile.Part {
 // alwaysNamed are codes whose parts are always named.
 var alwaysNamed = []string{"other-load", "thermal"}
 
-// lasting are caveats of machine and profile: they are made anew each time.
+// lasting are caveats about machine and profile: they are made again each time.
 func (b *bench) lasting() (all []profile.Caveat) {
 	add := func(code, text string) { all = append(all, profile.Caveat{Code: code, Text: text}) }
 	if b.how == unit.HowModelled {
 		add("modelled", "Times are of the lab's model, not of this machine.")
 	}
 	if c := b.watch.first; c.Hypervisor != "" {
-		add("virtual-machine", fmt.Sprintf("This is a virtual machine (%s): nodes, caches and distances may be made up, and neighbours are not seen.", c.Hypervisor))
+		add("virtual-machine", fmt.Sprintf("This is a virtual machine (%s): nodes, caches and distances may be invented, and neighbours are not visible.", c.Hypervisor))
 	}
 	if only := b.profile.Only(); only != "" {
-		add("restricted", fmt.Sprintf("It was measured with %s: what the rest of the machine can do is not in it.", only))
+		add("restricted", fmt.Sprintf("It was measured with %s: the rest of the machine is missing.", only))
 	}
 	if text := b.disagree(); text != "" {
 		add("cache-size", text)
@@ -135,7 +135,7 @@ func (b *bench) lasting() (all []profile.Caveat) {
 	return all
 }
 
-// passing are caveats of the parts that are measured now; of none there are none.
+// passing are caveats about the parts that are measured now.
 func (b *bench) passing() (all []profile.Caveat) {
 	w, c := &b.watch, b.watch.first
 	add := func(when bool, code, text string, parts []profile.Part) {
@@ -146,23 +146,22 @@ func (b *bench) passing() (all []profile.Caveat) {
 	add(true, "other-load", fmt.Sprintf("Other programs kept up to %.1f CPUs busy while this was measured.", w.load), w.loaded)
 	add(true, "thermal", "CPUs were slowed down because they were too hot.", w.hot)
 	if w.unread != nil {
-		add(true, "conditions", "It could not be read whether anything else disturbed the measurement: "+strings.Join(strings.Fields(w.unread.Error()), " ")+".", w.parts)
+		add(true, "conditions", "Whether anything else disturbed the measurement is unknown: "+strings.Join(strings.Fields(w.unread.Error()), " ")+".", w.parts)
 	}
 	add(c.Governor != "" && c.Governor != "performance", "governor", fmt.Sprintf("The CPU frequency governor is %q, not performance: clocks vary.", c.Governor), w.parts)
 	add(c.Balancing.Or(false), "balancing", "NUMA balancing is on: it may have moved pages meanwhile.", w.parts)
-	add(!b.huge, "small-pages", "Huge pages cannot be asked for: latencies of large working sets include page walks.", w.parts)
+	add(!b.huge, "small-pages", "Huge pages are not available: latencies of large working sets include page walks.", w.parts)
 	add(w.asked && !w.cycles, "no-cycles", "The cycles counter could not be read: there are no figures in cycles.", w.parts)
 	return all
 }
 
-// priorCaveats are what a profile that is gone on with says of the parts that it
-// has, which are named now: the parts that follow may be measured under better
-// conditions.
+// priorCaveats are the caveats of a continued profile about its parts, which are now
+// named: the parts that follow may be measured under better conditions.
 func priorCaveats(p profile.Profile) (kept []profile.Caveat) {
 	have := measured(p)
 	for _, c := range p.Caveats {
 		if slices.Contains([]string{"modelled", "virtual-machine", "restricted", "cache-size", "spread"}, c.Code) {
-			continue // made anew
+			continue // made again
 		}
 		if len(c.Parts) == 0 {
 			c.Parts = have
@@ -174,7 +173,7 @@ func priorCaveats(p profile.Profile) (kept []profile.Caveat) {
 	return kept
 }
 
-// merge adds a caveat, to the same one of other parts if that is there.
+// merge adds a caveat, or adds its parts to the same caveat of other parts.
 func merge(all []profile.Caveat, c profile.Caveat) []profile.Caveat {
 	i := slices.IndexFunc(all, func(have profile.Caveat) bool { return have.Code == c.Code && have.Text == c.Text })
 	if i < 0 {
@@ -190,7 +189,7 @@ func merge(all []profile.Caveat, c profile.Caveat) []profile.Caveat {
 	return all
 }
 
-// measured are the parts of which a profile has figures.
+// measured are the parts with figures in a profile.
 func measured(p profile.Profile) (parts []profile.Part) {
 	all := byPart(p)
 	return slices.DeleteFunc(profile.Parts(), func(part profile.Part) bool { return len(all[part]) == 0 })
@@ -238,8 +237,8 @@ func byPart(p profile.Profile) map[profile.Part][]profile.Figure {
 	return all
 }
 
-// disagree says that the scan found another last-level cache than the firmware tells
-// of. A part of a large one may not be ours, and a scan may end early.
+// disagree says that the scan found a last-level cache other than the firmware's. A
+// part of a large one may not be ours, and a scan may end early.
 func (b *bench) disagree() string {
 	measured, ok := b.profile.LLC()
 	told := b.told()
@@ -249,7 +248,7 @@ func (b *bench) disagree() string {
 	return fmt.Sprintf("The scan found a last-level cache of %v, the firmware says %v: buffers are sized by the larger.", measured, told)
 }
 
-// unsteady are the parts that have figures of a large spread.
+// unsteady are the parts that have figures with a large spread.
 func unsteady(p profile.Profile) (parts []profile.Part, worst float64, what string) {
 	all := byPart(p)
 	for _, part := range profile.Parts() {

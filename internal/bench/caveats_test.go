@@ -21,8 +21,8 @@ func toldOf(p profile.Profile) string {
 	return strings.Join(all, " ")
 }
 
-// What was wrong when a part was measured is still told when it is gone on with under
-// better conditions, of that part only.
+// A caveat about a part stays, for that part only, when the measurement is continued
+// under better conditions.
 func TestResumeKeepsCaveats(t *testing.T) {
 	f := newFake()
 	f.cond.Governor, f.cond.Balancing, f.cond.HugeAllowed, f.noCounters = "powersave", unit.Some(true), unit.Some(false), true
@@ -54,7 +54,7 @@ func TestResumeKeepsCaveats(t *testing.T) {
 	valid(t, p)
 }
 
-// Ticks over a tiny time are no load, and nobody uses more CPUs than there are.
+// Ticks over a tiny time are no load, and no program uses more CPUs than there are.
 func TestOthersLoad(t *testing.T) {
 	at := func(busy time.Duration) membench.Conditions { return membench.Conditions{Busy: unit.Some(busy)} }
 	for _, c := range []struct {

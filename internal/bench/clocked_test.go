@@ -23,7 +23,7 @@ func (h halting) Run(ctx context.Context, j membench.Job) (membench.Result, erro
 	return r, err
 }
 
-// Slow batches lower a measured rate; a latency, and what a model says, is without
+// Slow batches lower a measured rate. A latency, and a modelled rate, are without
 // interruptions.
 func TestRatesAreOfAllTheTime(t *testing.T) {
 	for how, want := range map[unit.Source]float64{unit.HowMeasured: fakeController, unit.HowModelled: 2 * fakeController} {
@@ -41,6 +41,6 @@ func TestRatesAreOfAllTheTime(t *testing.T) {
 		near(t, how.String()+" loaded bandwidth", last.Bandwidth, want, 0.1)
 	}
 	if pace(membench.ThreadResult{Elapsed: time.Second}) != time.Second {
-		t.Error("without batches a pace is of all the time")
+		t.Error("without batches a pace covers all the time")
 	}
 }

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// transferBytes is 256 lines: small enough for every L1, large enough that a lap
-	// is far above what the two CPUs take to agree on its begin.
+	// transferBytes is 256 lines: small enough for every L1, and large enough that a
+	// lap takes far longer than the two CPUs need to agree on its start.
 	transferBytes = 256 * line
-	// couplesPerLevel is how many couples of each distance are measured.
+	// couplesPerLevel is the number of couples of each distance that are measured.
 	couplesPerLevel = 4
 )
 
@@ -36,7 +36,7 @@ func planCore(b *bench) plan {
 	return o.done()
 }
 
-// transferJob has the lines on the reader's node.
+// transferJob places the lines on the reader's node.
 func (b *bench) transferJob(c couple) (membench.Job, error) {
 	node, err := b.roomNear(c.cpus[0], transferBytes)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *bench) transferJob(c couple) (membench.Job, error) {
 	}, nil
 }
 
-// roomNear is the node with memory that is nearest to a CPU, if it has that much.
+// roomNear is the nearest node to a CPU with memory, if it has that much.
 func (b *bench) roomNear(cpu int, bytes unit.Bytes) (int, error) {
 	own, _ := b.m.NodeOf(cpu)
 	node, ok := b.home(own)

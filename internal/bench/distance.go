@@ -11,7 +11,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// apart is how far apart the CPUs of a couple are.
+// apart is the distance between the CPUs of a couple.
 type apart struct {
 	level    profile.Level
 	distance unit.Opt[int]
@@ -25,8 +25,8 @@ type couple struct {
 
 var levels = []profile.Level{profile.SameCore, profile.SameLLC, profile.SameNode, profile.Between}
 
-// apartOf goes by what the firmware says; a last-level cache that it does not tell
-// is not shared.
+// apartOf uses the firmware's topology; a last-level cache that is not in it is not
+// shared.
 func apartOf(m machine.Machine, a, b machine.CPU) apart {
 	na, ok1 := a.Node.Get()
 	nb, ok2 := b.Node.Get()

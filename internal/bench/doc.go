@@ -6,9 +6,9 @@
 //	                           ▲                                                │
 //	                           └──────────── prior profile (resuming) ◀─────────┘
 //
-// A part is what --only names; a piece is the smallest thing that is saved and not
-// measured again. Sizes are relative to the last-level cache, which is why caches
-// come first. Pure: the prober does the work, Options.Now tells the time.
+// A part is what --only names; a piece is the smallest unit that is saved and not
+// measured again. Sizes are relative to the last-level cache, so caches come first.
+// Pure: the prober does the work, and Options.Now is the clock.
 //
 // It is NOT for: touching the machine (kernel/membench), the form of the result
 // (profile), or showing it (report/profile).

@@ -17,7 +17,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// What fakeMachine is told to be.
+// The figures of fakeMachine.
 const (
 	fakeL1, fakeL2, fakeLLC = 16 * unit.KiB, 128 * unit.KiB, unit.MiB
 	fakeController          = 20e9 // bytes/s of a node's memory
@@ -70,7 +70,7 @@ type fake struct {
 	ownBusy    time.Duration
 	how        unit.Source
 	noCounters bool
-	jobs       []string // what was run
+	jobs       []string // the jobs that ran
 	longest    time.Duration
 	after      func(jobs int)
 }
@@ -150,7 +150,7 @@ func (f *fake) Run(ctx context.Context, j membench.Job) (membench.Result, error)
 	return r, nil
 }
 
-// inPages makes the places of a repeat, and repeats in other places, look alike.
+// inPages makes the places of a repeat, and repeats in other places, compare equal.
 func inPages(buffers []membench.Buffer) []membench.Buffer {
 	all := slices.Clone(buffers)
 	for i, b := range all {
@@ -182,8 +182,8 @@ func (f *fake) nodes(b membench.Buffer) []int {
 	return b.Nodes.IDs()
 }
 
-// rates are what streams get: what they can take, less where links or controllers
-// are too slow for all; use is how much of each controller is used.
+// rates are the streams' rates: what they can take, less where links or controllers are
+// too slow for all; use is the used share of each controller.
 func (f *fake) rates(j membench.Job) (rates []float64, use map[int]float64) {
 	rates, use = make([]float64, len(j.Threads)), map[int]float64{}
 	link := map[[2]int]float64{}
@@ -220,7 +220,7 @@ func (f *fake) rates(j membench.Job) (rates []float64, use map[int]float64) {
 	return rates, use
 }
 
-// chase is by working set; chases of one node share its last-level cache.
+// chase depends on the working set; chases on one node share its last-level cache.
 func (f *fake) chase(j membench.Job, i int, use map[int]float64) float64 {
 	t := j.Threads[i]
 	own, _ := f.m.NodeOf(t.CPU)

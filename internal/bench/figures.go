@@ -9,7 +9,7 @@ import (
 	"homenode/internal/profile"
 )
 
-// figures are a list of the profile that is in the order of keys.
+// figures are a list of the profile in the order of keys.
 type figures[T any, K comparable] struct {
 	all  *[]T
 	key  func(T) K
@@ -28,11 +28,11 @@ func figuresOf[T any, K comparable](all *[]T, key func(T) K, order []K) figures[
 	return f
 }
 
-// has says whether there was one of that key when the list was looked at.
+// has says whether there was one with that key when the list was read.
 func (f figures[T, K]) has(k K) bool { return f.had[k] }
 
-// put adds one; a key that is not in the order comes first. The list is copied: what
-// was saved keeps its own.
+// put adds one; a key that is not in the order comes first. The list is copied, so that
+// a saved profile keeps its own.
 func (f figures[T, K]) put(v T) {
 	of := func(v T) int {
 		if at, ok := f.rank[f.key(v)]; ok {
@@ -46,7 +46,7 @@ func (f figures[T, K]) put(v T) {
 	*f.all = append(append(append(longer, all[:at]...), v), all[at:]...)
 }
 
-// offers become a plan: each is had already, cannot be measured, or is a piece.
+// offers become a plan: each is there already, cannot be measured, or is a piece.
 type offers struct {
 	part   profile.Part
 	plan   plan

@@ -15,8 +15,8 @@ func smallCacheSeen() profile.Profile {
 	return profile.Profile{Caches: []profile.CacheSize{{Level: 1, Size: unit.Some(unit.MiB)}}}
 }
 
-// A guest's scan may mistake page walks for memory: the firmware's larger cache
-// counts, too, but in the lab.
+// A guest's scan may mistake page walks for memory: the firmware's larger cache counts,
+// too, except in the lab.
 func TestLLCOfAGuest(t *testing.T) {
 	f := newFake()
 	for i := range f.m.LLCs {
@@ -35,7 +35,7 @@ func TestLLCOfAGuest(t *testing.T) {
 	}
 }
 
-// The scan goes on beyond what the firmware tells of, however flat it is before.
+// The scan continues beyond the firmware's size, however flat it is before.
 func TestScanBeyondTheFirmware(t *testing.T) {
 	f := newFake()
 	f.cond.Hypervisor = "kvm"

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// largeMachine has so many nodes of two CPUs.
+// largeMachine has this many nodes of two CPUs.
 func largeMachine(nodes int) machine.Machine {
 	m := machine.Machine{Origin: "fake:large", PageSize: unit.Some(4 * unit.KiB)}
 	for i := range nodes {
@@ -33,8 +33,8 @@ func largeMachine(nodes int) machine.Machine {
 	return m
 }
 
-// What is saved is measured by the pieces, and not by their square: 64 nodes have
-// 4096 latencies. It is saved by time.
+// The time to save grows with the number of pieces, and not with its square: 64 nodes
+// have 4096 latencies. Saves go by time.
 func TestLargeMachine(t *testing.T) {
 	f := newFake()
 	f.m = largeMachine(64)
@@ -55,8 +55,8 @@ func TestLargeMachine(t *testing.T) {
 	}
 }
 
-// put looks at few of a long list: sorting it for each that comes was half a minute of
-// computing on 64 nodes.
+// put reads few entries of a long list: sorting it for each new entry took half a
+// minute on 64 nodes.
 func TestPutLooksAtFew(t *testing.T) {
 	order := rand.New(rand.NewPCG(7, 8)).Perm(64 * 64)
 	var got []int

@@ -24,7 +24,7 @@ func (b *bench) pairs() []pair {
 	return all
 }
 
-// byWorth are pairs in the order in which they are measured, should the time be too
+// byWorth are pairs in the order in which they are measured, in case the time is too
 // short for all: local memory of every node, then the nearest, then the farthest.
 func (b *bench) byWorth() []pair {
 	var by [4][]pair
@@ -45,8 +45,8 @@ func (b *bench) byWorth() []pair {
 
 func (p pair) String() string { return fmt.Sprintf("node %d to node %d", p.from, p.to) }
 
-// planLatency: from the most telling pair on, one CPU of each node chases over memory of each node, which no cache
-// holds.
+// planLatency: beginning with the most telling pair, one CPU of each node chases over
+// memory of each node, in a working set that no cache holds.
 func planLatency(b *bench) plan {
 	o := offers{part: profile.Latency}
 	got := figuresOf(&b.profile.Latency, pairKey, b.pairs())

@@ -11,32 +11,32 @@ import (
 const (
 	// plateauCost is what one more plateau must save, as a sum of squared differences
 	// of logarithms. A level of three steps that is three times as slow as the one
-	// below saves 1.8; the ramp of a cache whose pages lie at random saves a half to
+	// below saves 1.8; the ramp of a cache with randomly placed pages saves a half to
 	// one. Lower finds plateaus on ramps, higher loses narrow levels.
 	plateauCost = 1.1
-	// levelRatio is by how much a level must be slower than the one below. The TLB's
-	// steps (a second-level hit, a page walk) are 1.2 to 1.5; caches 1.8 to 5.
+	// levelRatio is the factor by which a level must be slower than the one below. The
+	// TLB's steps (a second-level hit, a page walk) are 1.2 to 1.5; caches 1.8 to 5.
 	levelRatio = 1.6
 )
 
-// cacheLevel is a level as steps of the scan: what still fits, and a step in the
-// middle of its plateau.
+// cacheLevel is a level as steps of the scan: the last that fits, and one in the middle
+// of its plateau.
 type cacheLevel struct{ middle, last int }
 
 // findLevels reads cache levels from latencies by working set, ascending. The last
-// plateau is memory, and not among them.
+// plateau is memory, and not a level.
 //
-//  1. Latency by working set is a staircase on a logarithmic scale: find the
-//     piecewise constant that has the least squared error, where each piece costs
-//     plateauCost (optimal partitioning: exact, by dynamic programming). Steps on a
-//     ramp go to the nearer plateau by themselves.
-//  2. Plateaus that are hardly slower than the one before belong to it.
+//  1. Latency by working set is a staircase on a logarithmic scale: find the piecewise
+//     constant with the least squared error, where each piece costs plateauCost
+//     (optimal partitioning: exact, by dynamic programming). Steps on a ramp join the
+//     nearer plateau by themselves.
+//  2. Plateaus that are hardly slower than the one before are joined to it.
 //  3. A plateau's latency is that of its middle step: those at its ends may be on
 //     a ramp.
-//  4. A cache's size is the largest step that is not beyond halfway from its
-//     plateau's latency to the next one's: there half of the loads miss. With pages
-//     placed at random some sets overflow before, others after; at the true size it
-//     is about half of them.
+//  4. A cache's size is the largest step that is not beyond halfway from its plateau's
+//     latency to the next one's: there half of the loads miss. With randomly placed
+//     pages some sets overflow before it, others after; at the true size it is about
+//     half of them.
 func findLevels(sets []profile.SizeFigure) []cacheLevel {
 	ns := make([]float64, len(sets))
 	for i, s := range sets {
@@ -56,8 +56,8 @@ func findLevels(sets []profile.SizeFigure) []cacheLevel {
 	return all
 }
 
-// lastFitting is the step after which latencies are beyond half. Where they go to
-// and fro, it is the one that leaves the least on the wrong side.
+// lastFitting is the step after which latencies are beyond half. If they alternate, it
+// is the one with the least error on the wrong side.
 func lastFitting(ns []float64, middle, next int, half float64) int {
 	last, least, wrong := middle, 0.0, 0.0
 	for i := middle + 1; i < next; i++ {
@@ -97,8 +97,8 @@ func partition(ns []float64) []int {
 	return starts
 }
 
-// mergeClose drops the begin of plateaus that are not levelRatio above the one
-// before, as their middles tell.
+// mergeClose drops the starts of plateaus that are not levelRatio above the one before,
+// by their middles.
 func mergeClose(ns []float64, starts []int) []int {
 	for i := 1; i < len(starts); {
 		end := len(ns)

@@ -31,7 +31,7 @@ func (c *simCache) reset() {
 	c.tags, c.ages, c.clock = make([]uint64, n), make([]uint64, n), 0
 }
 
-// hit looks a line up, and fills it in when it is not there.
+// hit looks up a line, and fills it in when it is missing.
 func (c *simCache) hit(lineNo uint64) bool {
 	sets := uint64(len(c.tags) / c.ways)
 	at := int(lineNo%sets) * c.ways
@@ -52,7 +52,7 @@ func (c *simCache) hit(lineNo uint64) bool {
 	return false
 }
 
-// simMachine is some caches in front of memory, and what memory and TLB cost.
+// simMachine is some caches in front of memory, and the costs of memory and TLB.
 type simMachine struct {
 	name   string
 	caches []*simCache
@@ -63,7 +63,7 @@ type simMachine struct {
 	walk   float64
 }
 
-// latency is of a chase over a working set, the second lap of a random cycle.
+// latency is that of a chase over a working set, in the second lap of a random cycle.
 func (m simMachine) latency(ws unit.Bytes, rng *rand.Rand) float64 {
 	lines := int(ws / line)
 	pages := make([]uint64, int(ws/pageSize))
@@ -166,8 +166,8 @@ func labCaches() []*simCache {
 	}
 }
 
-// Sizes are found again within a step of the scan, whatever the seed of pages, cycle
-// and noise: machines of two, three and four levels.
+// Sizes are found within a step of the scan, for any seed of pages, cycle and noise:
+// machines with two, three and four levels.
 func TestLevelsAreRecovered(t *testing.T) {
 	kinds := []simMachine{
 		{name: "lab, small pages", caches: labCaches(), memory: 217},
@@ -193,7 +193,7 @@ func TestLevelsAreRecovered(t *testing.T) {
 	}
 }
 
-// Skylake-SP: the firmware says 22 MiB, eleven ways of 2 MiB.
+// Skylake-SP: the firmware's size is 22 MiB, eleven ways of 2 MiB.
 func TestLevelsOfALargeCache(t *testing.T) {
 	m := simMachine{name: "Skylake-SP", memory: 250, noise: 0.01, tlb: 6 * unit.MiB, walk: 20, caches: []*simCache{
 		{bytes: 32 * unit.KiB, ways: 8, cycles: 4, virtual: true}, {bytes: unit.MiB, ways: 16, cycles: 14}, {bytes: 22 * unit.MiB, ways: 11, cycles: 50}}}
@@ -210,7 +210,7 @@ func TestLevelsOfNothing(t *testing.T) {
 	}
 }
 
-// The partition is the best one: against trying them all.
+// The partition is the best one, compared with all others.
 func TestPartitionAgainstBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 500 {

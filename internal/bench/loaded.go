@@ -11,11 +11,12 @@ import (
 	"homenode/internal/set"
 )
 
-// pauses are instructions that a loader waits after each line: from a load that does
-// not show, some 60 MB/s a CPU, to none of waiting.
+// pauses are instructions that a loader waits after each line: from a load that has no
+// effect, some 60 MB/s a CPU, to no wait.
 var pauses = []int{4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 0}
 
-// curve is one to be measured: the CPU that chases, and who reads what meanwhile.
+// curve is one curve to measure: the CPU that chases, and what the others read
+// meanwhile.
 type curve struct {
 	name     string
 	from, to int
@@ -30,9 +31,9 @@ type readers struct {
 
 func curveKey(c profile.Curve) string { return c.Name }
 
-// planLoaded: a CPU chases while the others read with pauses between the lines. Of
-// each node all others read that node; of the whole machine everyone its own; and
-// of the slowest way those at both its ends.
+// planLoaded: a CPU chases while the others read with pauses between the lines. For
+// each node, all others read that node. For the whole machine, each reads its own node.
+// For the slowest path, those at both its ends read.
 func planLoaded(b *bench) plan {
 	var pl plan
 	var pieces []piece
@@ -119,12 +120,12 @@ func (b *bench) curve(name string, from, to int) curve {
 	return curve{name: name, from: from, to: to, cpu: cpu}
 }
 
-// canBe: its node has memory, and anybody is there to load it.
+// canBe: its node has memory, and there is a CPU to load it.
 func (b *bench) canBe(c curve) bool {
 	return slices.Contains(b.columns(), c.to) && slices.ContainsFunc(c.readers, func(r readers) bool { return !r.cpus.IsEmpty() })
 }
 
-// worstPair is the remote pair of the highest latency, as measured or by distance.
+// worstPair is the remote pair with the highest latency, as measured or by distance.
 func (b *bench) worstPair() (pair, bool) {
 	worst, found, most := pair{}, false, 0.0
 	for _, p := range b.pairs() {

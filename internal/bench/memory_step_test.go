@@ -26,8 +26,8 @@ func (c cramped) Run(ctx context.Context, j membench.Job) (membench.Result, erro
 	return c.fake.Run(ctx, j)
 }
 
-// Without the largest working set there is no latency of memory, and no level is
-// read from the others; later it is gone on with.
+// Without the largest working set there is no latency of memory, and no level is read
+// from the others; later the measurement is continued.
 func TestNoMemoryStep(t *testing.T) {
 	f := newFake()
 	o := f.options()

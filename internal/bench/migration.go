@@ -16,7 +16,7 @@ type moveCase struct {
 	huge bool
 }
 
-// moveKey goes by huge or not: what small pages are is seen when they are moved.
+// moveKey uses huge or not: the size of small pages is known only when they are moved.
 func moveKey(m profile.Migration) moveCase {
 	return moveCase{pair{m.From, m.To}, m.PageSize >= hugePage}
 }
@@ -24,7 +24,7 @@ func moveKey(m profile.Migration) moveCase {
 // page is the kernel's small page.
 func (b *bench) page() unit.Bytes { return b.m.PageSize.Or(pageSize) }
 
-// pageOf is what a case moves, as far as it is known before.
+// pageOf is the page size of a case, as far as it is known before.
 func (b *bench) pageOf(c moveCase) unit.Bytes {
 	if c.huge {
 		return hugePage
@@ -32,12 +32,12 @@ func (b *bench) pageOf(c moveCase) unit.Bytes {
 	return b.page()
 }
 
-// planMigration: pages are moved between every two nodes, the nearest and the
+// planMigration: pages are moved between each pair of nodes, to the nearest and the
 // farthest of each node first.
 func planMigration(b *bench) plan {
 	o := offers{part: profile.Migrating}
 	if len(b.columns()) < 2 {
-		o.skip("", errors.New("one node has memory: there is nowhere to move pages to"))
+		o.skip("", errors.New("one node has memory: there is no other node to move pages to"))
 		return o.plan
 	}
 	order := b.moves()
@@ -57,7 +57,7 @@ func planMigration(b *bench) plan {
 	return o.done()
 }
 
-// readMove gives ns a page, bytes/s, and the bytes of a page.
+// readMove gives ns a page, bytes/s, and the size of a page.
 func readMove(m membench.Moved, size unit.Bytes) ([]float64, error) {
 	switch {
 	case m.Pages <= 0 || m.Elapsed <= 0:
@@ -69,7 +69,7 @@ func readMove(m membench.Moved, size unit.Bytes) ([]float64, error) {
 	return []float64{float64(m.Elapsed) / pages, pages * float64(m.Size) / m.Elapsed.Seconds(), float64(m.Size)}, nil
 }
 
-// moves are the cases in the order of their worth.
+// moves are the cases, the most telling first.
 func (b *bench) moves() []moveCase {
 	var first, rest []pair
 	for _, from := range b.columns() {
@@ -98,8 +98,8 @@ func (b *bench) moves() []moveCase {
 	return all
 }
 
-// kinds are the pages that are moved: small, then huge ones. Those of a kernel whose
-// small pages are larger are too large for a test: of 64 KiB, 512 MiB.
+// kinds are the pages that are moved: small, then huge ones. Kernels with larger small
+// pages have huge pages that are too large for a test: 512 MiB for 64 KiB.
 func (b *bench) kinds() []bool {
 	if b.huge && b.page() == pageSize {
 		return []bool{false, true}
@@ -107,8 +107,8 @@ func (b *bench) kinds() []bool {
 	return []bool{false}
 }
 
-// move is 4096 small pages (fewer where they are larger) or 32 huge ones; a quarter of that where time is a
-// model's, which is some fifty times slower.
+// move is 4096 small pages (fewer where they are larger) or 32 huge ones; a quarter of
+// that where time is a model's, which is some fifty times slower.
 func (b *bench) move(c moveCase) (membench.Move, error) {
 	bytes := 16 * unit.MiB
 	if c.huge {

@@ -9,7 +9,7 @@ import (
 	"homenode/internal/profile"
 )
 
-// mixed are the reads and writes, as Intel's MLC has them, with the two ends.
+// mixed are the reads and writes of Intel's MLC, with the two extremes.
 var mixed = [][2]int{{1, 0}, {3, 1}, {2, 1}, {1, 1}, {0, 1}}
 
 func mixKey(m profile.Mix) [2]int { return [2]int{m.Reads, m.Writes} }
@@ -29,7 +29,7 @@ func planMixes(b *bench) plan {
 	return o.done()
 }
 
-// everyHome has all CPUs work on memory of their own node.
+// everyHome makes all CPUs work on memory of their own node.
 func (b *bench) everyHome(t membench.Thread) (membench.Job, error) {
 	job := membench.Job{Length: lengthRate, Warm: settle}
 	for _, node := range b.rows() {

@@ -19,7 +19,7 @@ type policy struct {
 	nodes set.NodeSet
 }
 
-// works are what is done with it, as numademo does.
+// works are the kinds of work on it, as in numademo.
 var works = []membench.Work{membench.Read, membench.Write, membench.Copy, membench.Chase}
 
 func rowKey(r profile.PolicyRow) [2]string { return [2]string{r.Policy, r.Work} }
@@ -86,18 +86,19 @@ func (b *bench) policyPiece(p policy, w membench.Work, cpu int, bytes unit.Bytes
 			}
 			keep(profile.FigureOf(v[0]))
 		},
-		// The kernel may be too old for it: that belongs into the table.
+		// The kernel may be too old for it: that belongs in the table.
 		fail: func(why string) { keep(profile.UnknownFigure(why)) },
 	}
 }
 
-// spreadHuge is how many huge pages of each node make a chase's batches alike.
+// spreadHuge is the number of huge pages of each node from which a chase's batches are
+// alike.
 const spreadHuge = 64
 
-// hugeEnough: memory that a policy spreads needs pages that are small against what
-// is done between two looks at the clock. Huge pages make a stream change nodes
-// every 2 MiB, and the median of its batches shows one of them; of a few MiB there
-// is a huge page for each node, if that.
+// hugeEnough: memory that a policy spreads needs pages that are small compared with the
+// work between two clock reads. With huge pages a stream changes nodes every 2 MiB, and
+// the median of its batches shows one of them; a few MiB have at most one huge page for
+// each node.
 func (p policy) hugeEnough(w membench.Work, bytes unit.Bytes) bool {
 	switch p.mode {
 	case membench.Interleave, membench.WeightedInterleave, membench.PreferredMany:
@@ -106,12 +107,12 @@ func (p policy) hugeEnough(w membench.Work, bytes unit.Bytes) bool {
 	return true
 }
 
-// policies are what a program on a node can be given.
+// policies are the policies that a program on a node can have.
 func (b *bench) policies(node int) []policy {
 	has := b.chosen(b.m.NodesWithMemory())
 	all := []policy{{"local", membench.Local, set.NodeSet{}}}
 	if !has.Has(node) {
-		all = nil // local would be another node's
+		all = nil // local would mean another node
 	}
 	far, others := -1, set.NodeSet{}
 	for _, id := range b.m.Nearest(node) {
@@ -134,7 +135,7 @@ func (b *bench) policies(node int) []policy {
 	return all
 }
 
-// policyRoom is one size for all policies: what fits the node with the least room.
+// policyRoom is one size for all policies: what fits on the node with the least room.
 func (b *bench) policyRoom(p policy) (unit.Bytes, error) {
 	nodes := p.nodes.IDs()
 	if len(nodes) == 0 {

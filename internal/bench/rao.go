@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// addEvery is how many elements a thread visits for one atomic add to the shared
-	// region: docs/decisions/0015-rao-grid.md.
+	// addEvery is the number of elements a thread visits for one atomic add to the
+	// shared region: docs/decisions/0015-rao-grid.md.
 	addEvery = 1
-	// raoDraws is in how many places a cell is measured in each repeat, if its pages
-	// are small and it is at most raoDrawn last-level caches large (drawsBelow).
+	// raoDraws is the number of places in which a cell is measured in each repeat, if
+	// its pages are small and it is at most raoDrawn last-level caches large
+	// (drawsBelow).
 	raoDraws = 2
 	raoDrawn = 2
 	// raoFill and raoLaps are how often a list is passed before it is measured: one
-	// that goes into the last-level cache, and one of up to raoWarm of them. A cache
-	// that replaces at random and is full of what was before misses 40, 18, 8, 4, 2, 1 %
-	// of a set of three quarters in the second to seventh laps. Beyond raoWarm a load
-	// misses anyway.
+	// that fits the last-level cache, and one of up to raoWarm of them. A cache with
+	// random replacement that is full of earlier data misses 40, 18, 8, 4, 2, 1 % of a
+	// set of three quarters in the second to seventh laps. Beyond raoWarm a load misses
+	// anyway.
 	raoFill = 8
 	raoLaps = 3
 	raoWarm = 4
-	// raoPlaces is how many places there are: places differ in size, by a line each.
+	// raoPlaces is the number of places: places differ in size, by a line each.
 	raoPlaces = 32
 )
 
-// cell is one of Rao's grid (HPCA 2013): threads that chase a working set of their
-// own, and add to lines that all share.
+// cell is one cell of Rao's grid (HPCA 2013): each thread chases a working set of its
+// own, and adds to lines that all share.
 type cell struct {
 	threads        int
 	spread, memory string
@@ -51,7 +52,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%d threads %s, %s memory, %v, sharing %v", c.threads, c.spread, c.memory, c.ws, c.sharing)
 }
 
-// planRao: some sixty cells. Blocks are of one working set: in a guest the larger
+// planRao: some sixty cells. A block has one working set: in a guest the larger ones
 // take long.
 func planRao(b *bench) plan {
 	o := offers{part: profile.Rao}
@@ -75,8 +76,7 @@ func planRao(b *bench) plan {
 	return o.done()
 }
 
-// raoNodes are those with CPUs and memory; the first two are nearest to each other
-// of those that have the first.
+// raoNodes are the nodes with CPUs and memory; the second is the nearest to the first.
 func (b *bench) raoNodes() []int {
 	rows, has := b.rows(), b.chosen(b.m.NodesWithMemory())
 	rows = slices.DeleteFunc(rows, func(id int) bool { return !has.Has(id) })
@@ -86,13 +86,14 @@ func (b *bench) raoNodes() []int {
 	return slices.DeleteFunc(b.m.Nearest(rows[0]), func(id int) bool { return !slices.Contains(rows, id) })
 }
 
-// cells: working sets from a quarter of the last-level cache to eight of it. The
-// slides begin at a third; less may be what a second-level cache holds, or half holds.
+// cells: working sets from a quarter of the last-level cache to eight of it. The slides
+// begin at a third; less could fit in a second-level cache, in full or half.
 //
-//  1. Two threads, everything but sharing. Both sets of 4/16 fit one cache, those of
-//     12/16 hardly even when they are on two.
+//  1. Two threads, everything but sharing. Two sets of 4/16 fit one cache; sets of
+//     12/16 hardly fit even on two caches.
 //  2. Two threads that share, on local memory.
-//  3. A node's worth of threads, where that is more. So many need no larger sets.
+//  3. As many threads as a node has CPUs, if that is more. With so many, larger sets
+//     are not needed.
 //  4. All CPUs.
 func (b *bench) cells(nodes []int) []cell {
 	llc := b.llc()
@@ -134,7 +135,7 @@ func (b *bench) everyone(nodes []int) set.CPUSet {
 	return b.m.CPUsOf(set.FromNodes(nodes...)).Intersect(b.allowed())
 }
 
-// raoUsed are the nodes that a cell's threads are on, or may be.
+// raoUsed are the nodes that a cell's threads run on, or may run on.
 func (b *bench) raoUsed(c cell, nodes []int) []int {
 	if c.threads == b.everyone(nodes).Len() {
 		return nodes
@@ -142,8 +143,8 @@ func (b *bench) raoUsed(c cell, nodes []int) []int {
 	return nodes[:2]
 }
 
-// memoryOf is the node of a thread's memory. Remote memory is the next node's, so
-// that with threads on two nodes each has the other's.
+// memoryOf is the node of a thread's memory. Remote memory is the next node's, so with
+// threads on two nodes each uses the other's.
 func (b *bench) memoryOf(c cell, cpu int, used []int) int {
 	own, _ := b.m.NodeOf(cpu)
 	if c.memory == profile.Remote {
@@ -152,7 +153,7 @@ func (b *bench) memoryOf(c cell, cpu int, used []int) int {
 	return own
 }
 
-// raoRoom says why a cell cannot be measured.
+// raoRoom is the reason why a cell cannot be measured.
 func (b *bench) raoRoom(c cell, nodes []int) error {
 	used := b.raoUsed(c, nodes)
 	cpus := b.raoCPUs(c, used)
@@ -171,7 +172,7 @@ func (b *bench) raoRoom(c cell, nodes []int) error {
 	return nil
 }
 
-// raoJobs are one, or one for each place of a repeat.
+// raoJobs are one job, or one for each place of a repeat.
 func (b *bench) raoJobs(c cell, nodes []int, repeat int) []membench.Job {
 	if !b.small(c.ws) || c.ws > raoDrawn*b.llc() {
 		return jobs(b.raoJob(c, nodes, 0))
@@ -183,8 +184,8 @@ func (b *bench) raoJobs(c cell, nodes []int, repeat int) []membench.Job {
 	return all
 }
 
-// raoJob gives each thread its CPU and its buffer, which is so many lines smaller
-// than the cell's working set: another place (draws).
+// raoJob gives each thread its CPU and its buffer, which is smaller than the cell's
+// working set by place lines: another place (draws).
 func (b *bench) raoJob(c cell, nodes []int, place int) membench.Job {
 	used := b.raoUsed(c, nodes)
 	job := membench.Job{Length: b.lengthFor(c.ws), Warm: settleChase}
@@ -215,8 +216,8 @@ func (b *bench) share(job *membench.Job, c cell, node int) {
 	}
 }
 
-// coresFirst are a node's CPUs, one of each core before the others: threads that
-// share a core slow each other down wherever their memory is.
+// coresFirst are a node's CPUs, one of each core before the others: threads that share
+// a core slow each other down on any memory.
 func (b *bench) coresFirst(node int) []int {
 	var first, others []int
 	seen := map[int]bool{}
@@ -233,7 +234,8 @@ func (b *bench) coresFirst(node int) []int {
 	return append(first, others...)
 }
 
-// raoCPUs: intra are the first CPUs of the first node; inter go round the nodes.
+// raoCPUs: intra uses the first CPUs of the first node; inter alternates between the
+// nodes.
 func (b *bench) raoCPUs(c cell, used []int) []int {
 	if c.spread == profile.Intra {
 		ids := b.coresFirst(used[0])
@@ -258,7 +260,7 @@ func (b *bench) raoCPUs(c cell, used []int) []int {
 	return cpus
 }
 
-// readRao is the mean over the places: columns as raoCell takes them.
+// readRao is the mean over the places: columns in the order of raoCell.
 func readRao(out outcome) ([]float64, error) {
 	var mean []float64
 	for _, r := range out.jobs {
@@ -276,7 +278,7 @@ func readRao(out outcome) ([]float64, error) {
 	return mean, nil
 }
 
-// raoPerOp adds the threads of one job up.
+// raoPerOp sums the threads of one job.
 func raoPerOp(r membench.Result) ([]float64, error) {
 	var ns, ops float64
 	var cycles, l2, llc, requests, critical float64

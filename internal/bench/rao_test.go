@@ -19,7 +19,7 @@ func raoBench() *bench {
 	return &bench{m: f.m, prober: f, free: map[int]unit.Bytes{}, profile: profile.Profile{}}
 }
 
-// Threads have a core each while there are cores.
+// Threads have a core each as long as there are cores.
 func TestDecisionCoresFirst(t *testing.T) {
 	b := raoBench()
 	if got := b.coresFirst(0); !slices.Equal(got, []int{0, 2, 1, 3}) {
@@ -38,7 +38,7 @@ func TestDecisionCoresFirst(t *testing.T) {
 	}
 }
 
-// Each repeat of a small cell is in places of its own; threads pass their list before.
+// Each repeat of a small cell has places of its own; threads pass their list before.
 func TestDecisionRaoPlaces(t *testing.T) {
 	b := raoBench()
 	nodes := b.raoNodes()
@@ -69,7 +69,7 @@ func TestDecisionRaoPlaces(t *testing.T) {
 	}
 }
 
-// Memory that is spread has small pages, unless a chase has many huge ones.
+// Spread memory has small pages, unless a chase has many huge ones.
 func TestDecisionHugeEnough(t *testing.T) {
 	two := set.FromNodes(0, 2)
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestDecisionHugeEnough(t *testing.T) {
 	}
 }
 
-// A repeat of a cell is the mean of its places, each of which counts alike.
+// A repeat of a cell is the mean of its places, with equal weights.
 func TestDecisionRaoPooled(t *testing.T) {
 	place := func(ops uint64, misses float64) membench.Result {
 		n := unit.Some(float64(ops))

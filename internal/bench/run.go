@@ -16,26 +16,26 @@ import (
 	"homenode/internal/unit"
 )
 
-// plan is what there is to do for a part.
+// plan is the work of a part.
 type plan struct {
-	// blocks are measured one after the other; inside one the repeats of its pieces
-	// are interleaved, so that a drift falls on all alike. A block is what is lost
-	// when a measurement is ended.
+	// blocks are measured one after the other; inside one the repeats of its pieces are
+	// interleaved, so that drift affects all of them equally. When a measurement is
+	// interrupted, one block is lost.
 	blocks  [][]piece
-	skipped []profile.Skipped    // that need not even be tried
+	skipped []profile.Skipped    // those that need not be tried
 	have    int                  // pieces that are in the profile already
 	enough  func(block int) bool // after a block: the others are not needed; may be nil
-	first   func() bool          // after the first block: the rest makes sense; may be nil
+	first   func() bool          // after the first block: the rest is useful; may be nil
 	finish  func()               // after the last; may be nil
 }
 
-// piece is the smallest thing that is measured: a few jobs one after the other, or
-// one move of pages.
+// piece is the smallest unit of measurement: a few jobs one after the other, or one
+// move of pages.
 type piece struct {
 	what string // for Skipped: "node 0 to node 1"
-	once bool   // measured once, however many repeats: it takes long
+	once bool   // measured once, with any number of repeats: it takes long
 	jobs []membench.Job
-	// again, if not nil, makes the jobs of a repeat, counted from 0: as long as jobs,
+	// again, if not nil, makes the jobs of a repeat, counted from 0: as many as jobs,
 	// which are those of the first.
 	again func(repeat int) []membench.Job
 	move  *membench.Move
@@ -43,38 +43,38 @@ type piece struct {
 	read func(outcome) ([]float64, error)
 	// keep puts the repeats, by column, into the profile.
 	keep func(columns [][]float64)
-	// fail, if not nil, puts into the profile that it could not be measured.
+	// fail, if not nil, records in the profile that it could not be measured.
 	fail func(why string)
 }
 
-// outcome is what the machine answered in one repeat.
+// outcome is the machine's results of one repeat.
 type outcome struct {
 	jobs  []membench.Result
 	moved membench.Moved
 }
 
-// blockSize is how many pieces have their repeats interleaved. More spread a drift
-// over more figures; less is lost when a measurement is ended.
+// blockSize is the number of pieces with interleaved repeats. More spreads drift over
+// more figures; less loses less when a measurement is interrupted.
 const blockSize = 16
 
-// inBlocks cuts a list of pieces up.
+// inBlocks divides a list of pieces.
 func inBlocks(pieces []piece) [][]piece { return slices.Collect(slices.Chunk(pieces, blockSize)) }
 
-// saveEvery is how often a profile is saved inside a block: it is what a kill costs.
-// More often takes longer than to measure, where there are many nodes.
+// saveEvery is the interval between saves inside a block: a kill loses this much. More
+// often takes longer than the measurement, if there are many nodes.
 const saveEvery = time.Second
 
 // errBudget ends a part whose time is up; what it has is kept.
 var errBudget = errors.New("budget used up")
 
 // errFirst ends a part whose first block failed; Skipped says why.
-var errFirst = errors.New("what the rest is compared with could not be measured")
+var errFirst = errors.New("the figure that the rest is compared with could not be measured")
 
-// part measures one part, or says why not.
+// part measures one part, or records why not.
 //
-//  1. What was said of it before, in a profile that is gone on with, is forgotten.
-//  2. The budget decides on repeats and on the part's time, or against it.
-//  3. Blocks, until they are through or enough is known.
+//  1. The continued profile's skips of this part are removed.
+//  2. The budget decides the repeats and the time of the part, or skips it.
+//  3. Blocks, until all are measured or enough is known.
 //  4. Done, unless no piece of it could be measured.
 func (b *bench) part(ctx context.Context, part profile.Part) error {
 	b.profile.Skipped = slices.DeleteFunc(slices.Clone(b.profile.Skipped), func(s profile.Skipped) bool { return s.Part == part }) // 1
@@ -111,12 +111,12 @@ func (b *bench) part(ctx context.Context, part profile.Part) error {
 	return errors.Join(err, b.save())
 }
 
-// noBlocks ends a part of which there is nothing to run.
+// noBlocks ends a part without anything to run.
 func (b *bench) noBlocks(part profile.Part, pl plan) error {
 	if pl.have > 0 {
 		b.complete(part, pl)
 	} else if len(pl.skipped) == 0 {
-		b.skip(part, "", "this machine has nothing to measure of it")
+		b.skip(part, "", "this machine has nothing to measure in this part")
 	}
 	return b.save()
 }
@@ -132,7 +132,7 @@ func (b *bench) skip(part profile.Part, what, why string) {
 	b.profile.Skipped = append(slices.Clone(b.profile.Skipped), profile.Skipped{Part: part, What: what, Why: why})
 }
 
-// runs is how many runs of pieces a plan is.
+// runs is the number of runs of pieces in a plan.
 func (pl plan) runs(repeats int) int {
 	n := 0
 	for _, block := range pl.blocks {
@@ -175,8 +175,8 @@ func (r *runner) blocks(ctx context.Context, pl plan) error {
 	return nil
 }
 
-// block runs the repeats of its pieces, interleaved. When the budget is used up,
-// pieces keep the repeats they have; when ctx ends, only whole pieces stay.
+// block runs the repeats of its pieces, interleaved. When the budget is used up, pieces
+// keep their repeats so far; when ctx ends, only complete pieces stay.
 func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
 	values := make([][][]float64, len(pieces))
 	left := make([]int, len(pieces))
@@ -201,7 +201,7 @@ func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
 			continue
 		}
 		r.done, left[i] = r.done+1, left[i]-1
-		if err == nil { // else one repeat less
+		if err == nil { // otherwise one repeat less
 			values[i] = append(values[i], v)
 		}
 		if left[i] == 0 {
@@ -217,7 +217,7 @@ func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
 	return nil
 }
 
-// keepAll keeps what there is of pieces that are not whole.
+// keepAll keeps the repeats of incomplete pieces.
 func (r *runner) keepAll(pieces []piece, values [][][]float64, left []int) error {
 	for i, p := range pieces {
 		if left[i] > 0 && len(values[i]) > 0 {
@@ -253,7 +253,7 @@ func (r *runner) failed(p piece, err error) {
 	r.skip(r.part, p.what, err.Error())
 }
 
-// piece does one repeat.
+// piece runs one repeat.
 func (r *runner) piece(ctx context.Context, p piece, repeat int) ([]float64, error) {
 	var out outcome
 	for _, job := range p.of(repeat) {
@@ -290,12 +290,11 @@ func (r *runner) piece(ctx context.Context, p piece, repeat int) ([]float64, err
 	return p.read(out)
 }
 
-// clocked decides what the ops of each thread are divided by. Latencies are at the
+// clocked decides what time the ops of each thread are divided by. Latencies use the
 // median pace of the batches (Quiet): an interruption is no property of memory. A
-// rate is of all the time it took, where time is measured: batches that wait for a
-// full controller are what it is about. In the lab rates are at the median pace as
-// well: its clock leaves the kernel's time out, but not what the kernel's misses
-// made the next batches wait.
+// measured rate uses all of the time: batches that wait for a full controller belong to
+// it. In the lab rates use the median pace as well: its clock leaves the kernel's time
+// out, but not the extra misses that the kernel causes in the next batches.
 func (b *bench) clocked(j membench.Job, r membench.Result) membench.Result {
 	if b.how == unit.HowModelled {
 		return r
@@ -316,7 +315,7 @@ func (p piece) of(repeat int) []membench.Job {
 	return p.again(repeat)
 }
 
-// threadsOf is how many CPUs a job keeps busy.
+// threadsOf is the number of CPUs that a job keeps busy.
 func threadsOf(j membench.Job) int {
 	n := len(j.Threads)
 	for _, t := range j.Threads {

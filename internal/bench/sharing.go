@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// fillLLC is the share of the last-level cache that one of two working sets has:
-	// one fits, two do not. More would not fit a cache whose pages are not evenly
-	// spread over its sets; less of two might still fit.
+	// fillLLC is the share of the last-level cache for each of two working sets: one
+	// fits, two do not. More would not fit a cache whose pages are unevenly spread over
+	// its sets; with less, two might still fit.
 	fillLLC = 0.7
-	// Of the way from alone to memory's latency, when the second runs, too: above the
-	// one they share, below the other they do not.
+	// Where the latency with both running lies between alone and memory: above the
+	// first they share the cache, below the second they do not.
 	sharedAbove   = 0.25
 	unsharedBelow = 0.10
 )
@@ -64,8 +64,8 @@ func readSharing(out outcome) ([]float64, error) {
 	return append(alone, together...), errors.Join(err1, err2)
 }
 
-// sharingSize is the working set of each of the two. An estimate of the plan needs
-// no latency of memory; what is measured does.
+// sharingSize is the working set of each of the two. An estimate of the plan needs no
+// latency of memory; a measurement does.
 func (b *bench) sharingSize() (unit.Bytes, error) {
 	_, measured := b.profile.LLC()
 	if b.parts[0] == profile.CacheSharing {

@@ -16,13 +16,13 @@ import (
 
 const (
 	// lengthMin is the measured stretch of a job: hundreds of timer ticks, and far
-	// above what starting threads together takes.
+	// longer than it takes to start threads together.
 	lengthMin = 20 * time.Millisecond
-	// chaseLoads is how many loads from memory a chase is to have at least: one in a
-	// thousand that goes astray does not show then.
+	// chaseLoads is the least number of loads from memory in a chase: one stray load in
+	// a thousand then has no effect.
 	chaseLoads = 4000
-	// settle is the warm-up of work that only has to fill queues. The lab's take the
-	// load of the last 10 ms, and many at once need a few times that.
+	// settle is the warm-up of work that only has to fill queues. The lab's queues
+	// average the load of the last 10 ms, and many at once need a few times that.
 	settle = 40 * time.Millisecond
 	// lengthRate is the measured stretch of a bandwidth.
 	lengthRate = 50 * time.Millisecond
@@ -33,32 +33,32 @@ const (
 	// lapsMost bounds the stretch that is made longer for a whole lap.
 	lapsMost = 150 * time.Millisecond
 
-	// beyondLLC is how many last-level caches a working set has that shall miss.
+	// beyondLLC is the size, in last-level caches, of a working set that must miss.
 	beyondLLC = 8
 	// readBeyondLLC is the same for each cache's share of what is read in order.
 	readBeyondLLC = 4
-	// leastLLC is how many it must have for a figure of memory at all.
+	// leastLLC is the least size, in last-level caches, for a figure of memory.
 	leastLLC = 2
-	// freeShare is the part of a node's free memory that a buffer may have.
+	// freeShare: a buffer may have this part (1/freeShare) of a node's free memory.
 	freeShare = 4
-	// guessedLLC is taken where nothing better is known: in a virtual machine the
-	// firmware's sizes are often nonsense.
+	// guessedLLC is taken if nothing better is known: in a virtual machine the
+	// firmware's sizes are often wrong.
 	guessedLLC = 4 * unit.MiB
 
 	line = 64
-	// pageSize is what sizes of buffers are multiples of: the smallest page there is. The
-	// kernel's may be larger (page).
+	// pageSize is the unit of buffer sizes: the smallest page that exists. The kernel's
+	// may be larger (page).
 	pageSize = 4 * unit.KiB
-	hugePage = 2 * unit.MiB // of kernels with small pages of 4 KiB
+	hugePage = 2 * unit.MiB // on kernels with small pages of 4 KiB
 )
 
-// llc is the size of the last-level cache that buffers are sized by.
+// llc is the size of the last-level cache that buffer sizes are based on.
 //
-//  1. In the lab what was measured: its model knows nothing of QEMU's caches.
-//  2. Elsewhere the larger of what was measured and what the firmware says. A part
-//     of the cache may be another core's or guest's now and ours later, and a guest's
-//     page walks may look like memory: larger is safe. It costs memory and time.
-//  3. Else the firmware's, in a virtual machine at least guessedLLC.
+//  1. In the lab the measured one: its model knows nothing of QEMU's caches.
+//  2. Elsewhere the larger of the measured size and the firmware's. A part of the cache
+//     may belong to another core or guest now and to us later, and a guest's page walks
+//     may look like memory. Larger is safe; it costs memory and time.
+//  3. Otherwise the firmware's, in a virtual machine at least guessedLLC.
 func (b *bench) llc() unit.Bytes {
 	measured, ok := b.profile.LLC()
 	switch {
@@ -72,7 +72,7 @@ func (b *bench) llc() unit.Bytes {
 	return b.firmwareLLC()
 }
 
-// firmwareLLC is the largest last-level cache that the firmware tells; 0: none.
+// firmwareLLC is the largest last-level cache of the firmware's tables; 0: none.
 func (b *bench) firmwareLLC() unit.Bytes {
 	most := unit.Bytes(0)
 	for _, c := range b.m.LLCs {
@@ -81,7 +81,7 @@ func (b *bench) firmwareLLC() unit.Bytes {
 	return most
 }
 
-// memoryLatency is about what a load from memory takes, for the lengths of jobs.
+// memoryLatency is the approximate time of a load from memory, for the lengths of jobs.
 func (b *bench) memoryLatency() time.Duration {
 	if ns, ok := b.dram(); ok {
 		return time.Duration(ns)
@@ -92,7 +92,7 @@ func (b *bench) memoryLatency() time.Duration {
 	return 100 * time.Nanosecond
 }
 
-// dram is the latency of local memory as measured, in ns.
+// dram is the measured latency of local memory, in ns.
 func (b *bench) dram() (float64, bool) {
 	if memory, ok := b.memoryStep(); ok {
 		return memory.Median.Get()
@@ -106,7 +106,7 @@ func (b *bench) dram() (float64, bool) {
 	return best, !math.IsInf(best, 1)
 }
 
-// warmFor passes a working set twice, at the speed of memory.
+// warmFor is the time of two passes over a working set, at the speed of memory.
 func (b *bench) warmFor(ws unit.Bytes) time.Duration {
 	if ws > 2*b.llc() && len(b.profile.Caches) > 0 { // it will miss anyway
 		return settleChase
@@ -118,14 +118,14 @@ func (b *bench) lap(ws unit.Bytes) time.Duration {
 	return time.Duration(float64(ws)/line) * b.memoryLatency()
 }
 
-// lengthFor is long enough for many loads, and for a lap where that is affordable.
+// lengthFor is long enough for many loads, and for a lap if that is affordable.
 func (b *bench) lengthFor(ws unit.Bytes) time.Duration {
 	lap := min(lapsMost, b.lap(min(ws, 4*b.llc())))
 	return max(lengthMin, lap, chaseLoads*b.memoryLatency())
 }
 
-// room sizes a buffer on a node: want, or what is free there; an error when that is
-// less than least.
+// room sizes a buffer on a node: want, or what is free there; an error if that is less
+// than least.
 func (b *bench) room(node int, want, least unit.Bytes) (unit.Bytes, error) {
 	free, err := b.freeOf(node)
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *bench) room(node int, want, least unit.Bytes) (unit.Bytes, error) {
 	return got, nil
 }
 
-// freeOf asks once a part: plans ask often.
+// freeOf reads it once a part: plans ask often.
 func (b *bench) freeOf(node int) (unit.Bytes, error) {
 	if free, ok := b.free[node]; ok {
 		return free, nil
@@ -153,20 +153,20 @@ func (b *bench) freeOf(node int) (unit.Bytes, error) {
 	return free, nil
 }
 
-// far is a working set on a node that no cache holds.
+// far is the size of a working set on a node that no cache holds.
 func (b *bench) far(node int) (unit.Bytes, error) {
 	return b.room(node, beyondLLC*b.llc(), leastLLC*b.llc())
 }
 
-// sequential is a buffer that these CPUs read in order, each a part, without any of
-// their caches holding its share.
+// sequential is the size of a buffer that these CPUs read in order, each a part, so
+// that none of their caches holds its share.
 func (b *bench) sequential(node int, cpus set.CPUSet) (unit.Bytes, error) {
 	want := max(beyondLLC, readBeyondLLC*unit.Bytes(b.domains(cpus))) * b.llc()
 	return b.room(node, want, want/readBeyondLLC*leastLLC)
 }
 
-// domains is how many last-level caches these CPUs have; where that is not known,
-// how many nodes.
+// domains is the number of last-level caches of these CPUs; if that is unknown, the
+// number of their nodes.
 func (b *bench) domains(cpus set.CPUSet) int {
 	seen := map[int]bool{}
 	for id := range cpus.All() {
@@ -189,7 +189,7 @@ func (b *bench) allowed() set.CPUSet {
 	return cpus.Intersect(b.m.CPUsOf(b.asked(b.m.NodeIDs())))
 }
 
-// asked are those of some nodes that were asked for.
+// asked are those of the nodes that were requested.
 func (b *bench) asked(nodes set.NodeSet) set.NodeSet {
 	if b.o.Nodes.IsEmpty() {
 		return nodes
@@ -197,7 +197,7 @@ func (b *bench) asked(nodes set.NodeSet) set.NodeSet {
 	return nodes.Intersect(b.o.Nodes)
 }
 
-// chosen are those of some nodes whose memory is measured.
+// chosen are those of the nodes whose memory is measured.
 func (b *bench) chosen(nodes set.NodeSet) set.NodeSet {
 	if nodes = b.asked(nodes); b.o.Memory.IsEmpty() {
 		return nodes
@@ -280,8 +280,8 @@ func (b *bench) addReaders(j *membench.Job, node int, cpus set.CPUSet, t membenc
 
 var errNoOp = errors.New("no operation was finished in the time")
 
-// pace is how long a thread's ops took: without interruptions where they are known
-// and do not count (clocked).
+// pace is the time of a thread's ops: without interruptions if these are known and do
+// not count (clocked).
 func pace(t membench.ThreadResult) time.Duration {
 	if t.Quiet > 0 {
 		return t.Quiet
@@ -314,7 +314,7 @@ func rateOf(threads []membench.ThreadResult) (float64, error) {
 	return rate, nil
 }
 
-// timed is a figure of ns, with its cycles.
+// timed is a figure in ns, with its cycles.
 func timed(ns, cycles []float64) profile.Figure {
 	f := profile.FigureOf(ns)
 	if f.Known() {

@@ -12,11 +12,12 @@ import (
 
 // Findings share one account, so that their costs add up to no more than the verdict.
 //
-//  1. A workload's waiting for memory (its stall cycles) is spent once: on lines that
-//     several nodes write (lineShare), of the rest on remote memory (lostCPUs), and of
-//     what is left on queues in front of a busy controller.
-//  2. What a finding costs is drawn from one of these, or from what NUMA balancing costs.
-//     A workload that lies in another one draws on the outer one: the verdict counts that.
+//  1. A workload's waiting for memory (its stall cycles) is spent once: first on lines
+//     that several nodes write (lineShare), then on remote memory (lostCPUs), and what
+//     is left on queues in front of a busy controller.
+//  2. A finding's cost is drawn from one of these, or from the cost of NUMA balancing.
+//     A workload inside another one draws on the outer one, because the verdict counts
+//     that one.
 //  3. Findings that draw more than there is share it in proportion to what they draw.
 
 // draw is what a finding takes from an account.
@@ -27,7 +28,7 @@ type draw struct {
 
 type account struct {
 	of       accountKind
-	workload int // in the window; 0 of what is the host's
+	workload int // in the window; 0 for what is the host's
 }
 
 type accountKind int
@@ -38,7 +39,7 @@ const (
 	balancing
 )
 
-// draws is a known cost as one draw; none of what is unknown.
+// draws is a known cost as one draw; an unknown cost makes none.
 func draws(from account, cost unit.Value[float64]) []draw {
 	if v, ok := cost.Get(); ok {
 		return []draw{{from, v}}
@@ -49,7 +50,7 @@ func draws(from account, cost unit.Value[float64]) []draw {
 // remoteOf is the account of a workload's remote memory.
 func (l view) remoteOf(k int) account { return account{remoteMemory, l.owner(k)} }
 
-// owner is the outermost workload with a known loss that has this one in it (2).
+// owner is the outermost workload with a known loss that contains this one (2).
 func (l view) owner(k int) int {
 	if k < 0 {
 		return 0
@@ -63,7 +64,7 @@ func (l view) owner(k int) int {
 	return best
 }
 
-// within says that a workload lies in another one, or is that.
+// within says that a workload lies in another one, or is the same one.
 func within(id, outer string) bool {
 	return id == outer || strings.HasPrefix(id, strings.TrimSuffix(outer, "/")+"/")
 }
@@ -100,7 +101,7 @@ func (l view) charge(all []Finding) {
 			cost += d.cpus * part
 		}
 		if shared {
-			f.Cost = unit.Estimated(cost, f.Cost.From+"; its part, since other findings are about the same loss")
+			f.Cost = unit.Estimated(cost, f.Cost.From+"; its part: other findings are about the same loss")
 		}
 	}
 }
@@ -118,8 +119,8 @@ func users(line snapshot.Line) []snapshot.LineUser {
 	return []snapshot.LineUser{{PID: line.PID, Workload: line.Workload, Samples: total(line.Loads) + total(line.Stores)}}
 }
 
-// sampled is how many samples a workload has, and how many of them are of contended lines;
-// false when they are not all known.
+// sampled is the number of samples of a workload, and how many of them are of contended
+// lines; known is false when not all of them are known.
 func (l view) sampled(id string) (all, onLines uint64, known bool) {
 	if l.noSamples() != "" || l.Samples.Stores == 0 {
 		return 0, 0, false
@@ -139,8 +140,8 @@ func (l view) sampled(id string) (all, onLines uint64, known bool) {
 	return all, onLines, all > 0 && onLines <= all
 }
 
-// lineShare is the part of a workload's samples that fell on contended lines, which is
-// taken for the part of its waiting. 0 where nothing was sampled.
+// lineShare is the part of a workload's samples that fell on contended lines. It is
+// taken for the part of its waiting. 0 without samples.
 func (l view) lineShare(id string) float64 {
 	all, onLines, known := l.sampled(id)
 	if !known {
@@ -149,7 +150,7 @@ func (l view) lineShare(id string) float64 {
 	return float64(onLines) / float64(all)
 }
 
-// lineCost is the time that is spent waiting for a line, by all who use it.
+// lineCost is the time that all users of the line spend waiting for it.
 func (l view) lineCost(line snapshot.Line) unit.Value[float64] {
 	sum, known, why := 0.0, false, ""
 	for _, u := range users(line) {
@@ -166,7 +167,7 @@ func (l view) lineCost(line snapshot.Line) unit.Value[float64] {
 		}
 	}
 	if !known {
-		return unit.UnknownValue[float64](orElse(why, "nothing is known of who uses it"))
+		return unit.UnknownValue[float64](orElse(why, "its users are unknown"))
 	}
 	return unit.Estimated(sum, "stall cycles of its workload × its part of the samples")
 }
@@ -181,7 +182,7 @@ func (l view) lostToLines() (sum float64) {
 	return sum
 }
 
-// lostOtherwise is what findings cost that is neither.
+// lostOtherwise is the cost of findings about neither remote memory nor lines.
 func lostOtherwise(found []Finding) (sum float64) {
 	for _, f := range found {
 		remote := slices.ContainsFunc(f.draws, func(d draw) bool { return d.from.of == remoteMemory })

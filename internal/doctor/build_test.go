@@ -28,9 +28,9 @@ func knownAll[T any](all ...T) []unit.Value[T] {
 	return each(all, func(v T) unit.Value[T] { return known(v) })
 }
 
-// healthy is a host on which everything is known and nothing is wrong: nodes of
-// four CPUs and 8 GiB at distance 21, each with one local workload, /w0, /w1, …,
-// of one process, 100, 101, …
+// healthy is a host on which everything is known and nothing is wrong. Its nodes have
+// four CPUs and 8 GiB, at distance 21, and each has one local workload, /w0, /w1, …, of
+// one process, 100, 101, …
 func healthy(nodes int) snapshot.Snapshot {
 	s := snapshot.Snapshot{
 		Schema: snapshot.Schema, At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Length: 10 * time.Second,
@@ -150,7 +150,7 @@ func far(s *snapshot.Snapshot, k int, share uint64) {
 	s.Window.Workloads[k].LocalLoads, s.Window.Workloads[k].RemoteLoads = known((100-share)*1e6), known(share*1e6)
 }
 
-// fill takes a node's free memory for files or for anon.
+// fill fills a node's free memory with file or anonymous pages.
 func fill(s *snapshot.Snapshot, i int, file, free unit.Bytes) {
 	m := &s.Nodes[i].Memory
 	m.File, m.Free = known(file), known(free)
@@ -231,7 +231,7 @@ func renumber(s snapshot.Snapshot, to []int) snapshot.Snapshot {
 	return out
 }
 
-// moved puts order[i] at position i; what is missing stays missing.
+// moved puts order[i] at position i; a missing entry stays missing.
 func moved[T any](list []T, order []int) []T {
 	if len(list) != len(order) {
 		return slices.Clone(list)

@@ -18,8 +18,8 @@ import (
 
 const plainChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+=,-"
 
-// quote makes one word of the shell of text. What does not print is written as
-// bash's $'\x0a', so that a screen shows what the shell gets.
+// quote makes one word of the shell from text. A character that does not print is
+// written as bash's $'\x0a', so that a screen shows what the shell gets.
 func quote(text string) string {
 	if text != "" && strings.Trim(text, plainChars) == "" {
 		return text
@@ -42,10 +42,10 @@ func quote(text string) string {
 	return out.String() + "'"
 }
 
-// Quote makes one word of the shell of text, for other faces that print commands.
+// Quote makes one word of the shell from text, for other faces that print commands.
 func Quote(text string) string { return quote(text) }
 
-// remark is a comment behind a command: only plain characters survive.
+// remark is a comment after a command. Only plain characters survive.
 func remark(text string) string {
 	return "  # " + strings.Map(func(r rune) rune {
 		if strings.ContainsRune(plainChars+" ", r) {
@@ -55,8 +55,8 @@ func remark(text string) string {
 	}, text)
 }
 
-// cgroupFile is a workload's file in a hierarchy. Where the snapshot does not say
-// where that is mounted, it is where systemd mounts it.
+// cgroupFile is a workload's file in a hierarchy. If the snapshot does not say where
+// the hierarchy is mounted, systemd's mount point is taken.
 func cgroupFile(h snapshot.Hierarchy, id, file string) string {
 	mount := h.Path
 	if mount == "" {
@@ -65,9 +65,9 @@ func cgroupFile(h snapshot.Hierarchy, id, file string) string {
 	return quote(path.Join(mount, id, file))
 }
 
-// restartUnderNumactl is how a program is started another time, under a policy of numactl. Its
-// arguments are for the reader to fill in: who owns a process may write what it
-// likes into its argv, and that must not become a command of root's.
+// restartUnderNumactl is the command that starts a program another time, under a policy of numactl.
+// The reader fills in its arguments: the owner of a process may write anything into its
+// argv, and that must not become a command of root's.
 func restartUnderNumactl(p snapshot.Process, policy, more string) string {
 	text := fmt.Sprintf("in place of %s, PID %d", p.Name, p.PID)
 	if p.Workload != "" {
@@ -76,7 +76,7 @@ func restartUnderNumactl(p snapshot.Process, policy, more string) string {
 	return "numactl " + policy + " -- COMMAND…" + remark(text+more)
 }
 
-// movePages moves what processes have on some nodes.
+// movePages moves the pages that processes have on some nodes.
 func movePages(pids []int, from, to set.NodeSet, most int) []string {
 	var out []string
 	for _, pid := range pids {

@@ -5,12 +5,12 @@
 //
 //	Snapshot ──Examine──▶ Report{Verdict, Findings by cost}
 //
-// What time costs is computed in one place (lost.go); what the rules hold against
-// their figures, and where that comes from, is in Config. A rule is one file, two
-// where they share what they read (balancing, samples, guests).
+// The cost of time is computed in one place (lost.go). The thresholds of the rules, and
+// their sources, are in Config. A rule is one file; two rules share a file where they
+// share what they read (balancing, samples, guests).
 //
-// Every rule is a pure function of a snapshot. A finding has its evidence with it;
-// a rule that lacks a figure it needs says so instead of guessing.
+// Every rule is a pure function of a snapshot. A finding carries its evidence. A rule
+// without a figure that it needs says so and does not guess.
 //
 // Not for: reading anything (kernel), changing anything.
 package doctor

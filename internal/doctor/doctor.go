@@ -23,13 +23,13 @@ type Report struct {
 	Origin   string        `json:"origin"` // of the machine: "live", "recorded:…"
 	Verdict  Verdict       `json:"verdict"`
 	Findings []Finding     `json:"findings"` // risks first, then by cost
-	// Skipped are the rules that could not judge, or not everything, and why.
+	// Skipped are the rules that could not judge all of their subjects, and why.
 	Skipped []Skipped `json:"skipped"`
 	// Quiet are the rules that judged and found nothing.
 	Quiet []string `json:"quiet"`
 	Rules int      `json:"rules"` // how many there are
-	// Problems is what the snapshot could not read, a sentence each: what is said
-	// rests on the rest.
+	// Problems is what the snapshot could not read, a sentence each. The report rests
+	// on the rest.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -43,23 +43,23 @@ const (
 	CannotTell Answer = "cannot tell"
 )
 
-// Verdict answers: is NUMA this machine's bottleneck?
+// Verdict answers the question whether NUMA is this machine's bottleneck.
 type Verdict struct {
 	Answer  Answer          `json:"answer"`
 	Why     string          `json:"why"` // a clause
 	Numbers []action.Number `json:"numbers,omitempty"`
-	// How says how the accesses are known that it rests on; what they cost is
-	// estimated in any case.
+	// How says how the accesses behind the answer are known. Their cost is estimated in
+	// any case.
 	How unit.Source `json:"how"`
-	// Missing says what would make a "cannot tell" a yes or a no.
+	// Missing says what would turn a "cannot tell" into a yes or a no.
 	Missing string `json:"missing,omitempty"`
 }
 
 // Severity says how much a finding matters.
 type Severity string
 
-// The severities, worst first. Unweighed: the harm is there, but no figure says
-// how much it costs.
+// The severities, worst first. Unweighed: the harm is there, but no figure gives its
+// cost.
 const (
 	Critical  Severity = "critical" // something is about to fail, or has
 	Serious   Severity = "serious"  // costs at least Config.Bottleneck of the busy time
@@ -68,29 +68,29 @@ const (
 	Unweighed Severity = "unweighed"
 )
 
-// Finding is one thing that is wrong. Findings about one workload are often the same loss
-// seen from several sides: they share one account (account.go), and their costs add up to
-// no more than what the verdict says is lost.
+// Finding is one thing that is wrong. Findings about one workload are often the same
+// loss seen from several sides: they share one account (account.go), and their costs
+// add up to no more than the loss in the verdict.
 type Finding struct {
 	Rule     string   `json:"rule"` // stable: "page-cache-fills-node"
 	Title    string   `json:"title"`
 	Subject  Subject  `json:"subject"`
 	Severity Severity `json:"severity"`
-	// Risk is what fails if nothing is done; "" when it only costs time.
+	// Risk is what fails if nothing is done; "" when it costs only time.
 	Risk string `json:"risk,omitempty"`
 	// Cost is CPUs' worth of time that is lost.
 	Cost     unit.Value[float64] `json:"cost_cpus"`
 	Evidence []Evidence          `json:"evidence"`
 	Cause    string              `json:"cause"`
 	Remedy   string              `json:"remedy"`
-	// Commands are exact: with the ids of this machine, fit to be pasted into a
-	// shell, by root. At most one starts a program, and its COMMAND… is for the
-	// reader to fill in: nothing that a process wrote is ever run.
+	// Commands are exact: they have the ids of this machine, and root can paste them
+	// into a shell. At most one starts a program; the reader fills in its COMMAND…, so
+	// that no text of a process is ever run.
 	Commands []string `json:"commands"`
-	// How is how its evidence is known: the weakest of it.
+	// How says how its evidence is known: the weakest of all.
 	How unit.Source `json:"how"`
-	// Decides says that it answers the verdict with yes on its own: memory or
-	// bandwidth of one node is used up while others have some left.
+	// Decides says that the finding alone answers the verdict with yes: memory or
+	// bandwidth of one node is used up while other nodes have some left.
 	Decides bool `json:"decides,omitempty"`
 	draws   []draw
 }
@@ -118,7 +118,7 @@ type Subject struct {
 	Workload string `json:"workload,omitempty"`
 }
 
-// Evidence is one figure a finding rests on.
+// Evidence is one figure that a finding rests on.
 type Evidence struct {
 	Name  string      `json:"name"`
 	Value string      `json:"value"` // for people, with its unit
@@ -136,14 +136,14 @@ type Skipped struct {
 // rule is one thing that can be wrong.
 type rule struct {
 	id    string
-	nodes int // it needs at least so many
+	nodes int // the fewest nodes that it needs
 	judge func(snapshot.Snapshot, Config) ([]Finding, []Skipped)
 }
 
 // Examine applies every rule to a snapshot:
 //
 //  1. a rule that needs several nodes is quiet on a machine that has one,
-//  2. the general finding about a workload gives way to one that knows why,
+//  2. the general finding about a workload is dropped if another one knows the cause,
 //  3. findings about the same loss share it,
 //  4. a finding gets its severity and source from its cost and evidence,
 //  5. risks first, then by cost, the unweighed last; ties by rule and subject,
@@ -221,8 +221,8 @@ func before(a, b Finding) int {
 		cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject.Kind, b.Subject.Kind), cmp.Compare(a.Subject.ID, b.Subject.ID))
 }
 
-// explained drops the general finding about workloads of which another finding
-// knows why they are far from their memory.
+// explained drops the general finding about a workload if another finding knows why the
+// workload is far from its memory.
 func explained(all []Finding) []Finding {
 	why := map[string]bool{}
 	for _, f := range all {
@@ -233,7 +233,7 @@ func explained(all []Finding) []Finding {
 	return slices.DeleteFunc(all, func(f Finding) bool { return f.Rule == remoteWorkloadID && why[f.Subject.Workload] })
 }
 
-// merge folds what was skipped for the same reason.
+// merge joins what was skipped for the same reason.
 func merge(rule string, all []Skipped) []Skipped {
 	var out []Skipped
 	for _, s := range all {

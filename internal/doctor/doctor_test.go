@@ -108,7 +108,7 @@ func TestHealthy(t *testing.T) {
 }
 
 // On a host that loses ticks, /proc/stat has less CPU time than the scheduler's
-// clock gave the workloads: nobody can lose more than all that was used.
+// clock gave the workloads: no more can be lost than all that was used.
 func TestVerdictLostTicks(t *testing.T) {
 	s := healthy(2)
 	for i := range s.Window.Nodes {

@@ -11,34 +11,34 @@ import (
 	"homenode/internal/window"
 )
 
-// What remote memory costs, number by number. The assumption is that stall
-// cycles are spent on DRAM reads and that each read stalls in proportion to its
-// latency; so overlapping reads are accounted for (a read that the CPU hides
-// does not stall), and what stalls for other reasons makes this an upper bound.
+// What remote memory costs, number by number. The assumption is that stall cycles are
+// spent on DRAM reads, and that each read stalls in proportion to its latency. So
+// overlapping reads are accounted for: a read that the CPU hides does not stall. Stalls
+// for other reasons make this an upper bound.
 //
 //  1. r, the share of remote reads: counted, else 1 − local page ratio, which is
 //     an estimate (window.FeaturesOf).
-//  2. k, latency remote / local, for each pair (CPU's node, page's node): the
-//     profile's measured latencies if it has those of all pairs, for a mean is of one
-//     source; else the firmware's HMAT where it tells both, else
-//     1 + (distance/10 − 1) × SLITExcess; averaged over
-//     the pairs by CPU share × page share. Without those, over all pairs that the
-//     binding allows; if it allows one node only, over all pairs of the machine.
-//  3. With reads of latency 1 and k, the share of all waiting that is in excess
-//     of what it would be were all reads local is x = r(k−1) / (1 − r + rk).
-//  4. lost = CPU time × stall cycles / cycles × x. Cycles that are spent waiting for lines
-//     that several nodes write are left out, as far as samples tell (lineShare): no
-//     memory is far there.
-//  5. It cannot be more than remote reads × (remote − local latency), were none
-//     to overlap: the bound where the profile or HMAT gives the latency, and
-//     without stall cycles the figure itself.
-//  6. If neither is known, the loss is unknown, and at most CPU time × x: all of
-//     its time would be memory stalls.
+//  2. k, latency remote / local, for each pair (CPU's node, page's node): from the
+//     profile if it has the measured latencies of all pairs, for a mean needs one
+//     source; else from the firmware's HMAT if it has both latencies; else 1 +
+//     (distance/10 − 1) × SLITExcess. Averaged over the pairs by CPU share × page
+//     share. Without those, over all pairs that the binding allows; if it allows one
+//     node only, over all pairs of the machine.
+//  3. With reads of latency 1 and k, the share of the waiting beyond that with all
+//     reads local is x = r(k−1) / (1 − r + rk).
+//  4. lost = CPU time × stall cycles / cycles × x. Cycles spent waiting for lines that
+//     several nodes write are left out, as far as samples show them (lineShare): that
+//     memory is not far.
+//  5. It cannot be more than remote reads × (remote − local latency), which it is when
+//     none of them overlap. That is the bound where the profile or HMAT has the
+//     latency, and the figure itself without stall cycles.
+//  6. If neither is known, the loss is unknown, and at most CPU time × x: as if all of
+//     its time were memory stalls.
 
 // loss is what a workload loses to remote memory.
 type loss struct {
 	cpus   unit.Value[float64]    // CPUs' worth of time, estimated; or why it is unknown
-	atMost unit.Opt[float64]      // bound of it; None when not even that is known
+	atMost unit.Opt[float64]      // upper bound; None when not even that is known
 	remote unit.Value[unit.Ratio] // r
 	slower unit.Value[float64]    // k
 }
@@ -93,7 +93,7 @@ func (l view) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float
 	return unit.UnknownValue[float64]("no stall cycles: " + because(stalls)) // 6
 }
 
-// unoverlapped is the time of all remote reads beyond local ones, one after the
+// unoverlapped is the extra time of all remote reads over local ones, one after the
 // other, in CPUs' worth.
 func (l view) unoverlapped(w window.Workload, k float64) (float64, bool) {
 	reads, counted := w.RemoteLoads.Get()
@@ -107,7 +107,7 @@ func (l view) unoverlapped(w window.Workload, k float64) (float64, bool) {
 	return float64(reads) * local * (k - 1) / float64(l.Length.Nanoseconds()), true
 }
 
-// localLatency is the mean over nodes of reads of their own memory, in ns, of one
+// localLatency is the mean over nodes of reads of their own memory, in ns, from one
 // source.
 func (l view) localLatency() (float64, bool) {
 	latency := l.firmware
@@ -138,7 +138,7 @@ func (l view) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
 }
 
 // profiled says that the profile has the latencies from all nodes with CPUs to all
-// with memory.
+// nodes with memory.
 func (l view) profiled() bool {
 	if l.c.Profile == nil {
 		return false
@@ -167,7 +167,7 @@ func (l view) measured(from, to int) (float64, bool) {
 	return ns, ok && ns > 0
 }
 
-// firmware is what HMAT says. It names the best initiators of each memory only.
+// firmware is HMAT's latency. HMAT has the best initiators of each memory only.
 func (l view) firmware(from, to int) (float64, bool) {
 	n, _ := l.Machine.Node(to)
 	for _, a := range n.Access {
@@ -184,7 +184,7 @@ func (l view) ratio(from, to int) (float64, bool) {
 	return k, ok
 }
 
-// ratios gives k of pairs, and where it is from.
+// ratios gives k of pairs, and its source.
 func (l view) ratios() func(from, to int) (k float64, source string, ok bool) {
 	profiled := l.profiled()
 	return func(from, to int) (float64, string, bool) {
@@ -204,7 +204,7 @@ func (l view) ratios() func(from, to int) (k float64, source string, ok bool) {
 	}
 }
 
-// quotient is of latencies of one source: their scales differ.
+// quotient is a ratio of latencies from one source: the scales of two sources differ.
 func quotient(latency func(from, to int) (float64, bool), from, to int) (float64, bool) {
 	near, ok1 := latency(from, from)
 	far, ok2 := latency(from, to)
@@ -239,7 +239,7 @@ func (l view) slowdown(w window.Workload) unit.Value[float64] {
 	return unit.Estimated(k.sum/k.weight, strings.Join(k.sources, " and ")+", by CPU time and pages")
 }
 
-// mean is over pairs of nodes, and of which sources.
+// mean is a mean over pairs of nodes, with its sources.
 type mean struct {
 	sum, weight float64
 	sources     []string
@@ -285,11 +285,11 @@ func (l view) pairs(weigh func(i, j int) float64) (m mean) {
 	return m
 }
 
-// lostOf adds up what these workloads lose; unknown when it is of all of them.
+// lostOf adds up what these workloads lose; unknown when it is unknown for all of them.
 func (l view) lostOf(ids ...int) (unit.Value[float64], []draw) {
 	var from []draw
 	sum, known := 0.0, false
-	why := "no workload is known to lose by it"
+	why := "no workload is known to lose time by it"
 	for _, i := range ids {
 		v := l.lostCPUs(at(l.Window.Workloads, i)).cpus
 		if lost, ok := v.Get(); ok {
@@ -320,7 +320,7 @@ func (l view) stalledCPUs(id string) unit.Value[float64] {
 	return unit.ValueOf(cpu*float64(m), min(stalls.How, w.CPU.How), stalls.From)
 }
 
-// scaled is a part of a value, and no longer measured.
+// scaled is a part of a value. It is no longer measured.
 func scaled(v unit.Value[float64], part float64, from string) unit.Value[float64] {
 	f, ok := v.Get()
 	if !ok {
@@ -329,7 +329,7 @@ func scaled(v unit.Value[float64], part float64, from string) unit.Value[float64
 	return unit.Estimated(f*part, from)
 }
 
-// remoteEvidence is what every finding about a workload far from its memory shows.
+// remoteEvidence is the evidence of every finding about a workload far from its memory.
 func (l view) remoteEvidence(w window.Workload, lost loss) []Evidence {
 	out := []Evidence{shown("remote reads", lost.remote), figured("CPU time", w.CPU, "CPUs")}
 	if f := window.FeaturesOf(w, l.Length); f.MSR.Known() {

@@ -13,8 +13,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Who manages a cgroup is told through its manager, where that can be named: what
-// is written past it will be overwritten, or confuses it.
+// A cgroup's settings are changed through its manager, where the manager can be named:
+// it overwrites a direct write, or is confused by it.
 
 func (l view) cpusetV2() bool {
 	return l.Cgroups.Cpuset.V2 || l.Cgroups.Cpuset.Path == ""
@@ -24,13 +24,13 @@ func (l view) memoryV2() bool {
 	return l.Cgroups.Memory.V2 || l.Cgroups.Memory.Path == ""
 }
 
-// bind restricts a workload to CPUs and nodes; an empty set is left as it is. The
-// kernel moves the pages by itself: on v1 only with cpuset.memory_migrate.
+// bind restricts a workload to CPUs and nodes; an empty set changes nothing. The kernel
+// moves the pages by itself: on v1 only with cpuset.memory_migrate.
 func (l view) bind(w window.Workload, cpus set.CPUSet, mems set.NodeSet) []string {
 	unitName, ofSystem := systemdUnit(w.ID)
 	switch {
 	case w.Owner == "systemd" && !ofSystem:
-		return []string{"homenode why " + quote(w.ID)} // managed says whose it is
+		return []string{"homenode why " + quote(w.ID)} // managed names its manager
 	case w.Owner == "systemd" && l.cpusetV2():
 		return []string{systemdBind(unitName, cpus, mems)}
 	case w.Owner == "docker" && containerID(w.ID) != "":
@@ -75,7 +75,7 @@ func dockerBind(container string, cpus set.CPUSet, mems set.NodeSet) string {
 	return out + " " + container
 }
 
-// limit raises the memory limit that a cgroup has, the workload's own or one above.
+// limit raises a memory limit of a cgroup: the workload's own or one above it.
 func (l view) limit(w window.Workload, id string, to unit.Bytes) []string {
 	bytes := strconv.FormatInt(int64(to), 10)
 	name, ofSystem := systemdUnit(id)
@@ -102,11 +102,11 @@ const (
 // systemdUnit is the unit of the system's manager that a cgroup belongs to:
 //
 //	/system.slice/db.service                     db.service
-//	/system.slice/db.service/worker              none: db.service looks after it
+//	/system.slice/db.service/worker              none: db.service manages it
 //	/user.slice/…/user@1000.service/app.service  none: that user's manager does
 //
-// Who a cgroup was handed to may call those below it what they like, so nothing
-// below a service or a scope is taken for a unit.
+// The user or service to which a cgroup is delegated may give any name to the cgroups
+// below it, so nothing below a service or a scope is taken for a unit.
 func systemdUnit(id string) (name string, ok bool) {
 	above, name := path.Split(strings.TrimSuffix(id, "/"))
 	for _, part := range strings.Split(strings.Trim(above, "/"), "/") {
@@ -131,15 +131,15 @@ func containerID(id string) string {
 	return base[:12]
 }
 
-// managed says who will overwrite or refuse a write to a workload's cgroup.
+// managed says which manager will overwrite or refuse a write to a workload's cgroup.
 func managed(w window.Workload) string {
 	switch w.Owner {
 	case "kubelet":
-		return " Its cgroup belongs to the kubelet, which writes it anew: use the CPU Manager's static policy with the Memory Manager to keep it."
+		return " Its cgroup belongs to the kubelet, which writes it again: use the CPU Manager's static policy with the Memory Manager to keep it."
 	case "libvirt":
 		return " Its cgroup belongs to libvirt: virsh vcpupin and virsh numatune keep it."
 	case "containerd", "podman":
-		return " Its cgroup belongs to " + w.Owner + ", which may write it anew."
+		return " Its cgroup belongs to " + w.Owner + ", which may write it again."
 	case "systemd":
 		if _, ok := systemdUnit(w.ID); !ok {
 			return " Its cgroup is not a unit of the system's: it belongs to the service or the user's manager above it, which has to be told."
@@ -148,8 +148,8 @@ func managed(w window.Workload) string {
 	return ""
 }
 
-// Where a workload may go: its binding is somebody's decision, and advice stays
-// within it. A binding that is not known does not restrict.
+// Where a workload may go: its binding is a decision of its manager or user, and advice
+// stays within it. A binding that is not known does not restrict.
 
 // mayRunOn are the CPUs of nodes that a workload may use.
 func (l view) mayRunOn(w window.Workload, nodes set.NodeSet) set.CPUSet {
@@ -170,8 +170,8 @@ func (l view) mayLive(w window.Workload, i int) bool {
 	return l.mayUse(w, i) && !l.mayRunOn(w, l.nodeSet(l.id(i))).IsEmpty()
 }
 
-// roomFor says that a node has, or can make by dropping cache, so much memory;
-// false also when that is unknown.
+// roomFor says that a node has this much memory, or can free it by dropping cache; also
+// false when that is unknown.
 func (l view) roomFor(i int, come unit.Bytes) bool {
 	free, ok := l.free(i).Get()
 	return ok && free+l.file(i).Or(0) >= come

@@ -24,8 +24,8 @@ func TestOwnersCommands(t *testing.T) {
 	}
 }
 
-// Only what the system's manager made is told to it, by its name; below a service
-// or a scope anybody may have chosen the names.
+// Only a unit that the system's manager made is addressed by its name; below a service
+// or a scope the names may come from any user.
 func TestSystemdUnit(t *testing.T) {
 	for id, want := range map[string]string{
 		"/system.slice/db.service":                                         "db.service",

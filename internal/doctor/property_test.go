@@ -78,7 +78,7 @@ func keys(r Report, node func(string) string) []string {
 	return out
 }
 
-// What holds of every report.
+// Invariants of every report.
 func TestInvariants(t *testing.T) {
 	total := 0
 	for n, s := range everything(1000) {
@@ -119,7 +119,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// checkAccount: what the findings cost adds up to no more than the verdict has.
+// checkAccount: the costs of the findings add up to no more than the verdict's loss.
 func checkAccount(t *testing.T, n int, r Report) {
 	t.Helper()
 	have, sum := 0.0, 0.0
@@ -136,8 +136,8 @@ func checkAccount(t *testing.T, n int, r Report) {
 	}
 }
 
-// Two processes on two nodes write one line, and hardly read memory: nothing is said of
-// remote memory, and the verdict has what the line costs, once.
+// Two processes on two nodes write one line, and hardly read memory: no finding is
+// about remote memory, and the verdict has the cost of the line, once.
 func TestStallsOfALineAreNotMemory(t *testing.T) {
 	s := healthy(2)
 	run(&s, 0, 0.5, 0.5)
@@ -197,7 +197,7 @@ func checkFinding(t *testing.T, n int, f Finding) {
 		t.Errorf("snapshot %d: no command of %s mentions %+v:\n%s", n, f.Rule, f.Subject, all)
 	}
 	if strings.Contains(all, "cmdline") || strings.Count(all, "COMMAND") > 1 {
-		t.Errorf("snapshot %d: %s runs what a process calls itself, or two things for one:\n%s", n, f.Rule, all)
+		t.Errorf("snapshot %d: %s runs the text of a process, or two programs for one:\n%s", n, f.Rule, all)
 	}
 	for _, c := range f.Commands {
 		if c == "" || strings.ContainsFunc(c, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -222,7 +222,7 @@ func mentions(commands string, f Finding) bool {
 	return strings.Contains(commands, id)
 }
 
-// The rules bear snapshots that no reader would make: slices too short, ids twice.
+// The rules accept snapshots that no reader would make: slices too short, ids twice.
 func TestNoPanicOnBroken(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 1000 {
@@ -332,8 +332,8 @@ func maybe[T any](r *rand.Rand, v T) unit.Value[T] {
 	return known(v)
 }
 
-// A figure that is unknown is never taken for a zero: with one hidden after the
-// other, no finding appears that was not there before.
+// An unknown figure is never taken for zero: when the figures are hidden one by one, no
+// finding appears that was not there before.
 func TestUnknownIsNoZero(t *testing.T) {
 	hidden := 0
 	for _, c := range scenarios {
@@ -361,10 +361,9 @@ func TestUnknownIsNoZero(t *testing.T) {
 	}
 }
 
-// mayAppear are the rules that judge by an estimate where the figure is hidden
-// that spoke against it: the pages then say what the counters did not, the load of
-// the CPU what the waiting did not; and the general finding, when that which knew
-// why is gone.
+// mayAppear are the rules that fall back to an estimate when the figure that spoke
+// against them is hidden: pages for the counters, the load of the CPU for the waiting.
+// The general finding is among them: the finding that knew the cause may be gone.
 var mayAppear = map[string]bool{"remote-workload": true, "wider-than-node": true, "pinned-to-busy-cpu": true}
 
 // figures are the known values in a snapshot.
@@ -421,7 +420,7 @@ func TestVerdict(t *testing.T) {
 			keep(s, 0, 0, 1*gib)
 			s.Window.Workloads[0].RemoteLoads = gone[uint64]()
 		}, Yes, unit.HowEstimated, "estimated from pages"},
-		{"most of the time is nobody's", 2, func(s *snapshot.Snapshot) { s.Window.Nodes[0].CPUBusy = known(3.9) }, CannotTell, 0, "between"},
+		{"most of the time belongs to no workload", 2, func(s *snapshot.Snapshot) { s.Window.Nodes[0].CPUBusy = known(3.9) }, CannotTell, 0, "between"},
 		{"no reads at all", 2, func(s *snapshot.Snapshot) {
 			for k := range s.Window.Workloads {
 				s.Window.Workloads[k].LocalLoads, s.Window.Workloads[k].RemoteLoads = known[uint64](0), known[uint64](0)
@@ -487,8 +486,8 @@ func TestLostCPUs(t *testing.T) {
 	}
 }
 
-// HMAT's latencies go before SLIT, and bound the loss: reads that cannot have
-// waited that long did not.
+// HMAT's latencies take precedence over SLIT, and bound the loss: reads that cannot
+// have waited that long did not.
 func TestLostCPUsByHMAT(t *testing.T) {
 	s := healthy(2)
 	far(&s, 0, 50)
@@ -510,8 +509,8 @@ func TestLostCPUsByHMAT(t *testing.T) {
 	}
 }
 
-// What was measured goes before the firmware's tables, pair by pair; what it lacks
-// does not.
+// Measured latencies take precedence over the firmware's tables, if the profile has all
+// pairs.
 func TestLostCPUsByProfile(t *testing.T) {
 	s := healthy(2)
 	far(&s, 0, 50)
@@ -545,7 +544,7 @@ func TestLostCPUsByProfile(t *testing.T) {
 	s.Machine.Nodes[0].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(0, 1), ReadLatency: unit.Some(80)}}
 	s.Machine.Nodes[1].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(0, 1), ReadLatency: unit.Some(160)}}
 	if l, _ := examine(slow); l.mustRatio(t, 0, 1) != 3 {
-		t.Error("HMAT goes before what was measured")
+		t.Error("HMAT takes precedence over measured latencies")
 	}
 	half := &profile.Profile{Latency: []profile.PairFigure{pair(0, 1, 300), {From: 0, To: 0}}}
 	if l, _ := examine(half); l.mustRatio(t, 0, 1) != 2 {

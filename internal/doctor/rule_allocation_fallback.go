@@ -12,19 +12,19 @@ import (
 	"homenode/internal/unit"
 )
 
-// Allocations fall over to another node (Cates, papers §5). nodeN/numastat counts
-// them: numa_foreign on the node that was wanted, numa_miss on the one that gave
-// (Documentation/admin-guide/numastat.rst).
+// Allocations fall over to another node (Cates, papers §5). nodeN/numastat counts them:
+// numa_foreign on the node that was wanted, numa_miss on the node that the page came
+// from (Documentation/admin-guide/numastat.rst).
 //
 //  1. numa_foreign rises at FallbackPages, and is FallbackShare of what was wanted.
-//  2. What takes the node's memory: its largest kind, and the workload that has
-//     most of its memory here while it runs elsewhere ("stranger").
+//  2. What takes the node's memory: its largest kind, and the workload that has most of
+//     its memory here while it runs elsewhere ("stranger").
 //  3. Cost: what workloads that live here and have memory elsewhere lose.
 func allocationFallback(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	for i, n := range s.Machine.Nodes {
 		if total, ok := l.total(i).Get(); ok && total == 0 {
-			continue // memoryless: falling back is its way of life
+			continue // memoryless: it always falls back
 		}
 		yes, known := l.fallsBack(i) // 1
 		if !known {
@@ -54,7 +54,7 @@ func (l view) fallbackFinding(i int) Finding {
 			shown("free", l.free(i)),
 		},
 		Cause:  "Node " + strconv.Itoa(id) + " has no free memory when a program that runs there asks for some." + l.largest(i),
-		Remedy: "Make room on the node: move away what does not run there, give the cache less, or put the workload where there is memory.",
+		Remedy: "Make room on the node: move away the memory of workloads that run elsewhere, give the cache less, or put the workload where there is memory.",
 	}
 	if f.Evidence[2].Value == "" {
 		f.Evidence = append(f.Evidence[:2], f.Evidence[3])
@@ -72,7 +72,7 @@ func (l view) fallbackFinding(i int) Finding {
 	return f
 }
 
-// fallbackCommands move the stranger to where it may go; whose says who manages it
+// fallbackCommands move the stranger to a node that it may use; whose names the manager
 // if its cgroup is written.
 func (l view) fallbackCommands(i int) (commands []string, whose string) {
 	id := l.id(i)
@@ -91,7 +91,7 @@ func (l view) fallbackCommands(i int) (commands []string, whose string) {
 	return append(l.cacheCommands(i), fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", id)), ""
 }
 
-// largest says in a sentence what a node's memory is used for most.
+// largest is a sentence about the largest use of a node's memory.
 func (l view) largest(i int) string {
 	k := l.mem(i).Memory
 	best, most := "", unit.Bytes(0)
@@ -109,8 +109,8 @@ func (l view) largest(i int) string {
 	return fmt.Sprintf(" Most of it is %s: %v.", best, most)
 }
 
-// stranger is the workload with most private memory on a node that hardly runs
-// there and is not bound to it; -1 if there is none.
+// stranger is the workload with most private memory on a node of those that hardly run
+// there and are not bound to it; -1 if there is none.
 func (l view) stranger(i int) int {
 	best, most := -1, l.c.MinMemory
 	for k, w := range l.Window.Workloads {

@@ -11,14 +11,14 @@ import (
 	"homenode/internal/unit"
 )
 
-// NUMA balancing thrashes: it moves pages after threads that are gone by then
-// (MAO, papers §1: most runs between context switches are shorter than 100 µs, so
-// pages chase threads).
+// NUMA balancing thrashes: it moves pages to threads that have left by then (MAO,
+// papers §1: most runs between context switches are shorter than 100 µs, so pages chase
+// threads).
 //
-//  1. It is on, and faults often enough to say something (HintFaults).
-//  2. It has not done its work: fewer than ConvergedShare of its faults are local.
-//  3. It costs: pages moved × MigrateSecondsPerGiB + faults × HintFaultSeconds +
-//     table entries × PTESeconds is Slight of the busy time, or more.
+//  1. It is on, and faults often enough to be judged (HintFaults).
+//  2. It has not converged: fewer than ConvergedShare of its faults are local.
+//  3. It costs Slight of the busy time or more: pages moved × MigrateSecondsPerGiB +
+//     faults × HintFaultSeconds + table entries × PTESeconds.
 //
 // A workload that has just started looks the same for a minute: the remedy says so.
 func balancingThrash(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
@@ -63,8 +63,8 @@ func balancingThrash(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 	}}, nil
 }
 
-// hintShare is the local share of hinting faults; judged is false when balancing
-// is off or too few were counted, why says what is unknown.
+// hintShare is the local share of hinting faults. judged is false when balancing is off
+// or too few were counted. why names what is unknown.
 func (l view) hintShare() (local float64, judged bool, why string) {
 	b := l.Balancing
 	mode, ok := b.Mode.Get()
@@ -104,14 +104,14 @@ func (l view) balancingCost() unit.Value[float64] {
 		"pages moved × 0.65 s/GB (MAO) + hinting faults and table entries at their usual price")
 }
 
-// NUMA balancing fights a binding: it is on, and wants pages moved where they may
-// not go.
+// NUMA balancing fights a binding: it is on, and wants to move pages to nodes that the
+// binding forbids.
 //
-//  1. It is on and faults often enough to say something.
+//  1. It is on and faults often enough to be judged.
 //  2. Its faults are mostly remote, or its moves fail (FailedShare).
 //  3. A workload's memory is bound to nodes on which it has no CPUs, or a process's
 //     policy binds its memory to nodes on which it does not run.
-//  4. Cost: what balancing costs, all of it.
+//  4. Cost: all that balancing costs.
 func balancingFights(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	local, judged, why := l.hintShare()

@@ -14,12 +14,12 @@ import (
 
 // One node's memory is saturated while that of others idles.
 //
-//  1. How busy a controller is: counted (Traffic.Busy); else its reads × 64 B
-//     against the read bandwidth that HMAT gives the node, an estimate.
-//  2. One is Saturated or more, and another is IdleBeside of that or less.
+//  1. How busy a controller is: counted (Traffic.Busy); else its reads × 64 B against
+//     the read bandwidth of the node by HMAT, an estimate.
+//  2. One is busy for Saturated or more, and another for IdleBeside of that or less.
 //  3. Cost: the stall time of the workloads on the node's memory, by their share of
-//     pages there, × (1 − latency at half the load / latency at this load), as if
-//     half of the traffic went to the idle node. Loaded latency is that of a dual
+//     pages there, × (1 − latency at half the load / latency at this load), as if half
+//     of the traffic went to the idle node. The loaded latency is that of a dual
 //     Skylake (loadedLatency).
 func bandwidthSaturated(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
@@ -68,7 +68,7 @@ func (l view) controllerBusy(i int) unit.Value[unit.Ratio] {
 			return unit.Estimated(unit.Ratio(min(1, part)), from+" × 64 B / HMAT bandwidth")
 		}
 	}
-	return unit.UnknownValue[unit.Ratio]("its reads are counted, but the firmware tells no bandwidth")
+	return unit.UnknownValue[unit.Ratio]("its reads are counted, but the firmware has no bandwidth of it")
 }
 
 // idleBeside is the nearest node with memory that idles; -1 if none does.
@@ -115,7 +115,7 @@ func (l view) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 	return f
 }
 
-// users are the workloads with most of their private memory on a node, by CPU
+// users are the workloads with most of their private memory on a node, ordered by CPU
 // time × share, most first.
 func (l view) users(i int) []int {
 	type user struct {
@@ -133,8 +133,8 @@ func (l view) users(i int) []int {
 	return each(all, func(u user) int { return u.k })
 }
 
-// spreadCommands move the smallest workload that may go, which is the cheapest; a
-// single one is spread. The second answer belongs into the remedy.
+// spreadCommands move the smallest workload that may move, because that is the
+// cheapest; a single workload is spread. The second result belongs in the remedy.
 func (l view) spreadCommands(i, idle int, users []int) (commands []string, more string) {
 	id, other := l.id(i), l.id(idle)
 	nodes := l.nodeSet(other)

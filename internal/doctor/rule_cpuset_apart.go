@@ -13,11 +13,11 @@ import (
 
 // A cpuset's CPUs and memory are on different nodes, wholly or in part.
 //
-//  1. The nodes that its CPUs should have memory on: their own; of a node without
+//  1. The nodes on which its CPUs should have memory: their own; for a node without
 //     memory the nearest that has some.
-//  2. Those that its mems leave out are apart.
-//  3. In part apart counts only if the workload uses SpreadShare of its CPU time
-//     there; wholly apart counts in any case, unless nobody is in it.
+//  2. Those that are missing from its mems are apart.
+//  3. Partly apart counts only if the workload uses SpreadShare of its CPU time there;
+//     wholly apart always counts, unless the cpuset has no task.
 //  4. Cost: what it loses to remote memory; partly apart, the same.
 func cpusetApart(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
@@ -34,7 +34,7 @@ func cpusetApart(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skip
 			continue
 		}
 		if !ok && w.CPU.Or(0) <= 0 {
-			skipped = append(skipped, skip("its CPUs and memory are apart, but whether anybody is in it is unknown", w.ID))
+			skipped = append(skipped, skip("its CPUs and memory are apart, but whether it has a task is unknown", w.ID))
 			continue
 		}
 		if wanted.Overlaps(w.Binding.Mems) { // 3

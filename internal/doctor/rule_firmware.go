@@ -10,8 +10,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// The firmware contradicts itself about the topology (machine.Doubts). Policies
-// that place by it do harm, so homenode's do not bind there.
+// The firmware contradicts itself about the topology (machine.Doubts). A policy that
+// places by it does harm, so homenode's policies do not bind there.
 //
 //  1. One finding for all doubts.
 //  2. Cost: unknown.

@@ -15,16 +15,16 @@ import (
 
 // One thread first-touches everything (Cates, papers §5: "a master thread that
 // first-touches everything"). A page is placed on the node of the CPU that
-// touches it first; what one thread initialises is on its node for good.
+// touches it first; memory that one thread initialises stays on its node.
 //
-//  1. Threads run elsewhere: SpreadShare of the process's CPU time or more is on
-//     other nodes than the one of number 2. They are spread: no single other node has
-//     TouchShare of it. A process that runs on one node and has its memory on another
-//     was moved, or its node was full when it asked for memory: rules remote-workload,
+//  1. Threads run elsewhere: SpreadShare of the process's CPU time or more is on nodes
+//     other than that of number 2. They are spread: no single other node has TouchShare
+//     of it. A process that runs on one node and has its memory on another was moved,
+//     or its node was full when it asked for memory: rules remote-workload,
 //     allocation-fallback and page-cache-fills-node.
 //  2. TouchShare of its private memory is on one node.
-//  3. No policy asked for that, and the process may use memory of other nodes.
-//  4. Cost: its part of what its workload loses, by CPU time.
+//  3. No policy puts it there, and the process may use memory of other nodes.
+//  4. Cost: its part of its workload's loss, by CPU time.
 func firstTouch(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	if len(s.Processes) == 0 {
@@ -135,8 +135,8 @@ func (l view) touchFinding(p snapshot.Process, i int, private, cpu []float64) Fi
 	return f
 }
 
-// orSpilled names a node that the process runs on and that has no memory left: what it
-// asked for there went elsewhere, whoever touched it.
+// orSpilled names a node that the process runs on and that has no memory left: memory
+// requested there came from another node, whichever thread touched it.
 func (l view) orSpilled(cpu []float64, i int) string {
 	for j, part := range cpu {
 		if full, known := l.full(j); j != i && known && full && part >= l.c.SharedShare {

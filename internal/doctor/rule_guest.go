@@ -17,13 +17,13 @@ import (
 // This host is a guest, and its topology is flat or wrong (BRM, papers §2: inside
 // a VM the virtual topology may be flat or wrong; set_mempolicy then hurts).
 //
-//  1. It is a guest: the hypervisor is known. Else this rule says nothing, since
-//     firmware on metal is another rule's.
+//  1. It is a guest: the hypervisor is known. Otherwise this rule is silent: the
+//     firmware of a physical machine has a rule of its own.
 //  2. One node, and counters that show remote reads.
-//  3. One node for several packages: no such machine is built.
+//  3. One node for several packages: no such machine exists.
 //  4. Several nodes, all at distance 10: remote would be as near as local.
 //  5. A last-level cache that spans nodes.
-//  6. Cost: unknown; what the guest cannot see it cannot count.
+//  6. Cost: unknown; a guest cannot count what it cannot see.
 func guestTopology(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 	l := view{s, c}
 	name, ok := s.Hypervisor.Get()
@@ -44,7 +44,7 @@ func guestTopology(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 		Title:   fmt.Sprintf("This guest's topology is flat or wrong: %s", evidence[0].Name),
 		Subject: Subject{Kind: SubjectHost, Name: name}, Cost: unit.UnknownValue[float64]("what the guest cannot see it cannot count"),
 		Evidence: append(evidence, shown("hypervisor", s.Hypervisor)),
-		Cause:    "The hypervisor gives its guest another topology than the CPUs and memory have that it runs on. Policies and bindings in here place by a map that is not the land.",
+		Cause:    "The topology that the hypervisor shows to its guest is not that of the CPUs and memory that the guest runs on. Policies and bindings in here use a wrong topology.",
 		Remedy:   "On the host: give the VM virtual nodes that match what it is pinned to, or fit it into one node. In here, do not bind by node until that is done.",
 		Commands: []string{"lscpu --extended=CPU,NODE,SOCKET,CACHE", "numactl --hardware"},
 	}}, nil
@@ -100,14 +100,14 @@ func (l view) spanningCache() []Evidence {
 	return nil
 }
 
-// This host runs a VM whose virtual CPUs are on several nodes, while the guest
-// sees one: it cannot keep its threads near their memory.
+// This host runs a VM whose virtual CPUs are on several nodes, while the guest sees one
+// node: it cannot keep its threads near their memory.
 //
 //  1. The guest's topology has one node.
-//  2. Its virtual CPUs ran on CPUs of several nodes, or may.
+//  2. Its virtual CPUs ran on CPUs of several nodes, or may run there.
 //  3. If they may, but did not, and its memory is on that one node, nothing is lost
 //     yet: silent.
-//  4. Cost: its part of what its workload loses.
+//  4. Cost: its part of its workload's loss.
 func vmFlatTopology(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	if len(s.Processes) == 0 {
@@ -157,7 +157,7 @@ func (l view) vmFinding(p snapshot.Process, ran, may set.NodeSet) Finding {
 			fact("its virtual CPUs ran on", nodeNames(ran), unit.HowMeasured, "/proc/PID/task/TID/stat"),
 			fact("and may run on", orElse(nodeNames(may), "unknown"), unit.HowMeasured, "Cpus_allowed"),
 		},
-		Cause:  "The guest takes all of its memory for equally near, so its threads run far from their memory half of the time, and its own NUMA balancing is off.",
+		Cause:  "To the guest all of its memory is equally near, so its threads run far from their memory half of the time, and its own NUMA balancing is off.",
 		Remedy: "Fit the VM into one node if it can be; else give it virtual nodes (<numa> in libvirt's <cpu>) and pin each to one of the host's.",
 	}
 	f.Cost, f.draws = l.processLoss(p) // 4
@@ -168,8 +168,8 @@ func (l view) vmFinding(p snapshot.Process, ran, may set.NodeSet) Finding {
 	return f
 }
 
-// vmCommands fit it into the node with most of its memory, of those that it may use
-// and that have the CPUs and the room for it.
+// vmCommands move it to the node with most of its memory, of those that it may use and
+// that have the CPUs and the room for it.
 func (l view) vmCommands(p snapshot.Process, ran set.NodeSet) []string {
 	best, most := -1, -1.0
 	part := l.private(p)
@@ -195,8 +195,8 @@ func (l view) vmCPUs(p snapshot.Process, i int) set.CPUSet {
 	return l.mayRunOn(at(l.Window.Workloads, l.workload(p.Workload)), l.nodeSet(l.id(i)))
 }
 
-// vmFits says that a node has the CPUs for it, and room for the memory that would
-// have to come; not if that is unknown.
+// vmFits says that a node has the CPUs for it, and room for the memory that would move
+// there; false when that is unknown.
 func (l view) vmFits(p snapshot.Process, i int) bool {
 	if !p.Known() || l.vmCPUs(p, i).Len() < p.Guest.VCPUs || !l.mayUse(at(l.Window.Workloads, l.workload(p.Workload)), i) {
 		return false

@@ -12,18 +12,18 @@ import (
 	"homenode/internal/unit"
 )
 
-// Huge-page pools differ between the nodes: who asks on the short node gets a page
-// of another one, or none (hugetlb takes from any allowed node with a free page:
+// Huge-page pools differ between the nodes: a request on the node with too few gets a
+// page of another node, or none (hugetlb takes from any allowed node with a free page:
 // dequeue_hugetlb_folio_nodemask in mm/hugetlb.c).
 //
-//  1. Of each page size, the pools of the nodes that have CPUs and memory.
+//  1. For each page size, the pools of the nodes that have CPUs and memory.
 //  2. Unequal: the smallest is below PoolShare of the largest. The advice gives each
 //     node the mean.
-//  3. Used up: a node has pages, none of them free, while others have some. The
+//  3. Used up: a node has pages, none of them free, while others have free ones. The
 //     advice gives it a quarter more.
-//  4. A pool grows only into memory that is free on its node, above the low
-//     watermarks, and gives back only pages that are free.
-//  5. The cost is not known: nothing counts accesses to huge pages apart.
+//  4. A pool grows only into memory that is free on its node, above the low watermarks.
+//     It gives back only pages that are free.
+//  5. The cost is not known: accesses to huge pages are not counted separately.
 func hugePagePools(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	for _, size := range l.poolSizes() {
@@ -42,7 +42,7 @@ func hugePagePools(s snapshot.Snapshot, c Config) (found []Finding, skipped []Sk
 	return found, skipped
 }
 
-// smallest is number 2: one, or several that are alike; nil when they are equal
+// smallest is number 2: one pool, or several of the same size; nil when they are equal
 // enough.
 func (c Config) smallest(pools []pool) []pool {
 	if len(pools) < 2 {
@@ -107,7 +107,7 @@ func (l view) unequalPools(size unit.Bytes, pools, short []pool) Finding {
 	f := l.poolFinding(pools, short)
 	f.Title = fmt.Sprintf("Huge-page pools of %v are unequal: %s on %s", size, pagesOf(short[0].total), l.poolNodes(short))
 	f.Cause = "The pools were filled while some node had no contiguous memory left, or by a program that reserves them on the node it started on. " +
-		"Who asks on the short node gets pages of another one, or none."
+		"A request on the short node gets pages of another node, or none."
 	f.Remedy = "Give each node its part; do it early after boot, while memory is contiguous. Pages in use stay where they are."
 	sum := uint64(0)
 	for _, p := range pools {
@@ -128,8 +128,8 @@ func (l view) unequalPools(size unit.Bytes, pools, short []pool) Finding {
 func (l view) usedUpPools(size unit.Bytes, pools, short []pool) Finding {
 	f := l.poolFinding(pools, short)
 	f.Title = fmt.Sprintf("Huge-page pool of %v is used up on %s, while other nodes have free pages", size, l.poolNodes(short))
-	f.Cause = "Programs took all that was set aside there. Who asks there now gets pages of another node, or none."
-	f.Remedy = "Set more aside where it is needed, or run a part of what uses them on the other nodes; early after boot, while memory is contiguous."
+	f.Cause = "Programs took all that was set aside there. A request there now gets pages of another node, or none."
+	f.Remedy = "Set more aside where it is needed, or run some of their users on the other nodes; early after boot, while memory is contiguous."
 	for _, p := range short {
 		f.Commands = append(f.Commands, l.grow(p, size, p.total+max(1, p.total/4)))
 	}
@@ -157,8 +157,8 @@ func (l view) poolNodes(pools []pool) string {
 
 func pagesOf(n uint64) string { return render.Count(int(min(n, 1<<40)), "page") }
 
-// grow makes a pool so large, or as large as the node's free memory lets it (4);
-// where that is nothing, or unknown, the command looks.
+// grow makes a pool this large, or as large as the node's free memory allows (4). If
+// that is nothing, or unknown, the command shows the node's memory.
 func (l view) grow(p pool, size unit.Bytes, want uint64) string {
 	free, _ := l.free(p.node).Get()
 	room := uint64(max(0, free-l.mem(p.node).LowFree.Or(0)) / size)

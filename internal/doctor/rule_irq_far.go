@@ -14,16 +14,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// A device's interrupts are served far from it, and with them the work that
-// follows: the CPU reads what the device wrote into memory near itself.
+// A device's interrupts are served far from it, and so is the work that follows: the
+// CPU reads what the device wrote into memory near the device.
 //
-//  1. Interrupts of one device together; those without an address each alone.
-//     Drivers of NVMe and fast NICs spread their queues over all CPUs on purpose,
-//     so single interrupts say nothing.
-//  2. IRQRate of them a second or more.
+//  1. Interrupts of one device are counted together; those without an address one by
+//     one. Drivers of NVMe and fast NICs spread their queues over all CPUs on purpose,
+//     so single interrupts mean nothing.
+//  2. There are IRQRate or more of them a second.
 //  3. The device's node serves less than IRQNear of an even spread over the nodes
 //     with CPUs.
-//  4. Cost: what is served elsewhere × IRQExtraSeconds; an estimate.
+//  4. Cost: interrupts served elsewhere × IRQExtraSeconds; an estimate.
 func irqFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	if len(s.IRQs) == 0 {
@@ -93,7 +93,7 @@ func (l view) irqDevices() []device {
 	return out
 }
 
-// deviceName is what the kernel calls it: "eth0", else the interrupt's name.
+// deviceName is the kernel's name of it ("eth0"), or else the interrupt's name.
 func (l view) deviceName(q snapshot.IRQ) string {
 	for _, d := range l.Machine.Devices {
 		if q.Device != "" && d.Address == q.Device && len(d.Names) > 0 {
@@ -103,7 +103,7 @@ func (l view) deviceName(q snapshot.IRQ) string {
 	return q.Name
 }
 
-// servers is the node whose CPUs are next to a node: itself, or the nearest with
+// servers is the node whose CPUs are nearest to a node: itself, or the nearest with
 // CPUs.
 func (l view) servers(node int) (int, bool) {
 	n, ok := l.Machine.Node(node)

@@ -13,17 +13,17 @@ import (
 	"homenode/internal/window"
 )
 
-// A workload's memory is bound tighter than it fits: out of memory is ahead, or
-// was there (Cates, papers §5: "membind (fails when full)").
+// A workload may use too little memory: it ran out of memory, or soon will (Cates,
+// papers §5: "membind (fails when full)").
 //
 //  1. Processes of it were killed in the period; or
-//  2. its nodes are a part of the machine's, and what is free or page cache there,
-//     above the low watermarks, is less than 1 − NearFull of them; or
-//  3. what it has beyond page cache is NearFull of its limit; where a cgroup above
-//     it has the tighter limit, what that one has.
-//  4. What fails is a risk, not a cost. With free memory on other nodes it is NUMA
-//     that limits the machine, and decides the verdict — by number 2 only: a kill
-//     may come of the workload's own limit, which more nodes do not raise.
+//  2. its nodes are a part of the machine's, and the free memory and page cache there,
+//     above the low watermarks, are less than 1 − NearFull of them; or
+//  3. its use beyond page cache is NearFull of its limit; if a cgroup above it has the
+//     tighter limit, that cgroup's use.
+//  4. A failure is a risk, not a cost. If other nodes have free memory, NUMA limits the
+//     machine, and the finding decides the verdict. Only number 2 does so: a kill may
+//     come from the workload's own limit, which more nodes do not raise.
 func memoryTooTight(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	for k, w := range s.Window.Workloads {
@@ -51,8 +51,8 @@ func (l view) tightness(k int) tightness {
 	memory := l.Machine.NodesWithMemory()
 	var t tightness
 	if n, ok := g.OOMKills.Get(); ok && n > 0 { // 1
-		t.risks = append(t.risks, render.Count(int(min(n, 1<<31)), "process")+" killed for want of memory in this period")
-		t.evidence = append(t.evidence, figured("killed for want of memory", unit.ValueOf(float64(n), g.OOMKills.How, g.OOMKills.From), ""))
+		t.risks = append(t.risks, render.Count(int(min(n, 1<<31)), "process")+" killed for lack of memory in this period")
+		t.evidence = append(t.evidence, figured("killed for lack of memory", unit.ValueOf(float64(n), g.OOMKills.How, g.OOMKills.From), ""))
 	}
 	if !w.Binding.Mems.IsEmpty() && !memory.SubsetOf(w.Binding.Mems) {
 		l.nodesTight(w, &t)
@@ -86,7 +86,7 @@ func (l view) nodesTight(w window.Workload, t *tightness) {
 	t.evidence = append(t.evidence, fact("free or page cache on "+nodeNames(w.Binding.Mems), fmt.Sprintf("%v of %v", room, total), how, "meminfo"))
 }
 
-// limited is the cgroup whose limit is the tightest, what it uses, and what of that
+// limited is the cgroup with the tightest limit, with what it uses and how much of that
 // is page cache.
 func (l view) limited(w window.Workload, g snapshot.Group) snapshot.Limited {
 	if g.Limited != nil {
@@ -118,7 +118,7 @@ func (l view) limitTight(w window.Workload, g snapshot.Group, t *tightness) {
 	t.limit = true
 	whose := fmt.Sprintf("its limit of %v", limit)
 	if by.ID != w.ID {
-		whose = fmt.Sprintf("the limit of %v of %s, which it is in,", limit, by.ID)
+		whose = fmt.Sprintf("the limit of %v of %s, which contains it,", limit, by.ID)
 	}
 	t.risks = append(t.risks, fmt.Sprintf("%v of %s are in use and cannot be dropped", used-file, whose))
 	t.evidence = append(t.evidence, shown("memory used", by.Used), shown("memory limit", g.MemoryLimit))
@@ -131,7 +131,7 @@ func (l view) tightFinding(k int, t tightness) Finding {
 		Subject: ofWorkload(w.ID), Risk: "out of memory: " + render.ListFew(t.risks, 3),
 		Cost:     unit.UnknownValue[float64]("a failure, not a loss of time"),
 		Evidence: append(t.evidence, fact("nodes it may use", w.Binding.Mems.String(), unit.HowMeasured, "cpuset.mems.effective")),
-		Cause:    "It has used up what it was given.",
+		Cause:    "It has used up the memory that it may use.",
 		Remedy:   "Raise its limit, or give it less to do." + managed(w),
 	}
 	f.Commands = l.tightCommands(w, g)
@@ -144,14 +144,15 @@ func (l view) tightFinding(k int, t tightness) Finding {
 	if others := l.roomBeside(w.Binding.Mems); t.nodes && !t.limit && !others.IsEmpty() { // 4
 		f.Decides = true
 		f.Evidence = append(f.Evidence, l.roomEvidence(others))
-		f.Cause = fmt.Sprintf("Its memory is bound to %s, and what needs memory there is more than they have. %s has free memory that it may not use.", nodeNames(w.Binding.Mems), capital(nodeNames(others)))
+		f.Cause = fmt.Sprintf("Its memory is bound to %s, and more memory is needed there than there is. %s has free memory that it may not use.", nodeNames(w.Binding.Mems), capital(nodeNames(others)))
 		f.Remedy = "Let it use the nearest node with free memory too: some of its reads become remote, and nothing is killed." + managed(w)
 		f.Commands = l.bind(w, set.CPUSet{}, w.Binding.Mems.Union(others))
 	}
 	return f
 }
 
-// tightCommands raise the limit by a quarter where it is set; without one they look.
+// tightCommands raise the limit by a quarter where it is set; without a limit they show
+// it.
 func (l view) tightCommands(w window.Workload, g snapshot.Group) []string {
 	limit, ok := g.MemoryLimit.Get()
 	if !ok {

@@ -12,14 +12,14 @@ import (
 )
 
 // Page cache fills a node (Cates, papers §5: "memory filled by page cache on one
-// node"). The kernel gives a node's memory to files until the low watermarks, and
-// then takes new private memory from the next node instead of dropping cache
+// one node"). The kernel gives a node's memory to files down to the low watermarks.
+// Then it takes new private memory from the next node instead of dropping cache
 // (zone_reclaim_mode 0; get_page_from_freelist in mm/page_alloc.c).
 //
 //  1. Free memory is near the low watermarks (NearLow).
 //  2. File pages are a good part of the node (CacheShare).
-//  3. It does harm: allocations that were wanted here go elsewhere, or workloads
-//     that live here have private memory elsewhere.
+//  3. It does harm: allocations wanted here come from elsewhere, or workloads that live
+//     here have private memory elsewhere.
 //  4. Cost: what those workloads lose to remote memory.
 func pageCacheFillsNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
@@ -89,11 +89,11 @@ func (l view) cacheCommands(i int) []string {
 	return append(out, "sync; echo 1 > /proc/sys/vm/drop_caches")
 }
 
-// mostHome is how many workloads the commands bring home: the first are shown, the others
-// are the same.
+// mostHome is the number of workloads that the commands bring home: the first ones are
+// shown, the others are alike.
 const mostHome = 3
 
-// bringHome moves to a node what its workloads have elsewhere.
+// bringHome moves to a node the memory that its workloads have elsewhere.
 func (l view) bringHome(i int, hurt []int) (out []string) {
 	for _, k := range hurt[:min(len(hurt), mostHome)] {
 		out = append(out, fmt.Sprintf("homenode migrate --cgroup %s --to %d", quote(l.Window.Workloads[k].ID), l.id(i)))

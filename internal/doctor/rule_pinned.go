@@ -13,10 +13,10 @@ import (
 
 // A pinned thread cannot move away from a busy CPU (Cates, papers §5).
 //
-//  1. A thread may run on one CPU only, of several that its process's node has.
-//  2. It waits: WaitShare of the time runnable and not running (schedstat). Where
-//     that is unknown: its CPU is BusyCPU used by the threads we saw, at least
-//     WaitShare by others; an estimate.
+//  1. A thread may run on one CPU only, although its process's node has several.
+//  2. It waits: WaitShare of the time it is runnable and not running (schedstat). If
+//     that is unknown: the threads that we saw use BusyCPU of its CPU, and others at
+//     least WaitShare; an estimate.
 //  3. Other CPUs of the node have room: FreeCPU of one is idle.
 //  4. Cost: the time it waits.
 func pinnedToBusyCPU(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
@@ -60,7 +60,7 @@ func (l view) cpuLoad() map[int]float64 {
 	return load
 }
 
-// waits is number 2: CPUs' worth of time; unknown when it does not suffer.
+// waits is number 2: CPUs' worth of time; unknown when the thread need not wait.
 func (l view) waits(t snapshot.Thread, used, load float64) unit.Value[float64] {
 	if w, ok := t.Waited.Get(); ok {
 		if w < l.c.WaitShare {
@@ -98,7 +98,7 @@ func (l view) pinnedFinding(p snapshot.Process, t snapshot.Thread, cpu, node int
 			figured("its CPU is used by threads we saw", unit.Estimated(load, "where threads last ran"), "CPUs"),
 			figured("busy on "+nodeName(node), l.windowNode(i).CPUBusy, fmt.Sprintf("of %d CPUs", cpus.Len())),
 		},
-		Cause:    "It may run on one CPU only, others run there too, and the scheduler may not move it to an idle CPU next to it.",
+		Cause:    "It may run on one CPU only, other threads run there too, and the scheduler may not move it to an idle CPU next to it.",
 		Remedy:   "Pin it to its node, not to a CPU: its memory stays as near, and it can get out of the way.",
 		Commands: []string{"taskset -cp " + orElse(cpus.String(), set.FromCPUs().String()) + " " + tid},
 	}

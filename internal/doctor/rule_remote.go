@@ -14,21 +14,21 @@ import (
 	"homenode/internal/window"
 )
 
-// A workload runs away from its memory: the general finding. It gives way to
-// those that know why (Examine).
+// A workload runs away from its memory: the general finding. It is dropped if another
+// finding knows the cause (Examine).
 //
-//  1. Either nothing makes it, since it may run on several nodes and use the memory
-//     of several; or its CPUs' nodes are among those whose memory it may use, by its
+//  1. Either nothing keeps it apart: it may run on several nodes and use the memory of
+//     several. Or its CPUs' nodes are among those whose memory it may use, by its
 //     cpuset and the affinity of all its processes, and something else keeps them
 //     apart: a policy of its own, a node that was full, or memory from before.
 //  2. RemoteShare of its reads are remote: counted, else estimated from its pages
 //     and CPU time by node.
-//  3. An estimate alone does not say that memory matters to it: then its loss must
-//     be known, and be Slight of the CPU time it uses.
-//     The same holds where threads of several nodes write lines of it in turns: what
-//     is left then must be worth a sentence.
-//  4. Cost: what it loses. Where it would fit: the node with most of its memory that
-//     has the CPUs and the memory for it.
+//  3. An estimate alone does not say that memory matters to it: then its loss must be
+//     known, and be Slight of the CPU time it uses. The same holds where threads of
+//     several nodes write its lines in turns: what is left then must be worth
+//     reporting.
+//  4. Cost: its loss. Where it would fit: the node with most of its memory that has the
+//     CPUs and the memory for it.
 func remoteWorkload(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	for k, w := range s.Window.Workloads {
@@ -63,8 +63,8 @@ func remoteWorkload(s snapshot.Snapshot, c Config) (found []Finding, skipped []S
 	return found, skipped
 }
 
-// runsOn are the CPUs that a workload may run on: its cpuset's, less what the affinity of
-// its processes leaves out where all of them were looked at.
+// runsOn are the CPUs that a workload may run on: its cpuset's, without those that the
+// affinity of its processes excludes, if all of them were looked at.
 func (l view) runsOn(k int) set.CPUSet {
 	w := l.Window.Workloads[k]
 	var affinity set.CPUSet
@@ -117,8 +117,8 @@ func (l view) remoteFinding(k int, lost loss) Finding {
 	return f
 }
 
-// leftBehind is the finding about a workload that is bound, and whose memory is
-// elsewhere all the same.
+// leftBehind is the finding about a workload that is bound and whose memory is
+// elsewhere nevertheless.
 func (l view) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
 	w := l.Window.Workloads[k]
 	f := Finding{
@@ -153,7 +153,7 @@ func (l view) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
 	return f
 }
 
-// makeRoom frees page cache where that fills one of these nodes.
+// makeRoom frees page cache if it fills one of these nodes.
 func (l view) makeRoom(nodes set.NodeSet) (commands []string) {
 	for id := range nodes.All() {
 		i, _ := l.index(id)
@@ -165,8 +165,8 @@ func (l view) makeRoom(nodes set.NodeSet) (commands []string) {
 	return commands
 }
 
-// fits is the node, of those it may use, with most of a workload's memory that has
-// room for all of it; -1 and the tightest reason when there is none.
+// fits is the node with most of a workload's memory, of those that it may use and that
+// have room for all of it; -1 and the tightest reason when there is none.
 func (l view) fits(w window.Workload) (int, string) {
 	pages, ok := w.PagesByNode()
 	if !ok || len(pages) != len(l.Machine.Nodes) || len(w.CPUByNode) != len(pages) {
@@ -189,8 +189,8 @@ func (l view) fits(w window.Workload) (int, string) {
 	return -1, why
 }
 
-// noRoom says why a node cannot take all of a workload, of which so many bytes
-// would have to come.
+// noRoom says why a node cannot take all of a workload, if come bytes would have to
+// move there.
 func (l view) noRoom(w window.Workload, i int, come unit.Bytes) string {
 	n := l.Machine.Nodes[i]
 	if !l.mayLive(w, i) {
@@ -206,7 +206,7 @@ func (l view) noRoom(w window.Workload, i int, come unit.Bytes) string {
 		return fmt.Sprintf("%s has %s CPUs' worth left, it uses %s", nodeName(n.ID), render.Amount(max(0, room)), render.Amount(w.CPU.Or(0)))
 	}
 	if room := free + l.file(i).Or(0); room < come {
-		return fmt.Sprintf("%s has %v left, %v would have to come", nodeName(n.ID), room, come)
+		return fmt.Sprintf("%s has %v left, %v would have to move there", nodeName(n.ID), room, come)
 	}
 	return ""
 }

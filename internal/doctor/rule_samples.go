@@ -15,14 +15,14 @@ import (
 	"homenode/internal/window"
 )
 
-// Both rules below need samples of accesses with their addresses (PMU: PEBS, IBS,
-// SPE, or the lab's).
+// Both rules below need samples of accesses with their addresses (PMU: PEBS, IBS, SPE,
+// or the lab's).
 
-// A cache line, or a page, that CPUs of several nodes write (Cates, papers §5:
-// "avoid hot writable lines"): each write takes the line away from the others.
+// CPUs of several nodes write a cache line, or a page (Cates, papers §5: "avoid hot
+// writable lines"): each write takes the line away from the others.
 //
-//  1. At least MinSamples samples of it, by two threads or more: one that moves
-//     between nodes writes its own lines on both.
+//  1. At least MinSamples samples of it, by two threads or more: a single thread that
+//     moves between nodes writes its own lines on both.
 //  2. Stores from two nodes or more, each with SharedShare of them.
 //  3. Cost: the workload's stall time × its part of the workload's samples, as if
 //     each sampled access stalled alike. A contended line stalls longer than that.
@@ -32,7 +32,7 @@ func sharedLine(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipp
 		return nil, []Skipped{skip(why)}
 	}
 	if s.Samples.Stores == 0 {
-		return nil, []Skipped{skip("no store was sampled: this PMU or period tells nothing about writers")}
+		return nil, []Skipped{skip("no store was sampled: this PMU or period shows nothing about writers")}
 	}
 	for _, line := range s.Samples.Lines {
 		if l.contended(line) { // 1, 2
@@ -49,7 +49,7 @@ func (l view) noSamples() string {
 	return ""
 }
 
-// samplers are the nodes with a fair part of these samples.
+// samplers are the nodes with SharedShare of these samples.
 func (l view) samplers(by []uint64) set.NodeSet {
 	var nodes set.NodeSet
 	all := float64(total(by))
@@ -64,7 +64,7 @@ func (l view) samplers(by []uint64) set.NodeSet {
 func (l view) lineFinding(line snapshot.Line, writers set.NodeSet) Finding {
 	what, advice := "line", "Give each node, or each thread, its own copy of what is written, each on a cache line of its own (64 bytes; 128 where lines are fetched in pairs), and add them up when they are read."
 	if line.Bytes > 128 {
-		what, advice = "page", "Find the hot line in it with the command; what is written often belongs on a cache line of its own, or into a copy per node."
+		what, advice = "page", "Find the hot line in it with the command; what is written often belongs on a cache line of its own, or in a copy per node."
 	}
 	p, ok := l.process(line.PID)
 	if !ok {
@@ -108,25 +108,25 @@ func inFunction(all []snapshot.Function) string {
 	return ", in " + all[0].Name
 }
 
-// Read-only data that several nodes read from afar: a copy per node would pay
-// (Cates, papers §5: "replicate read-only data per node").
+// Several nodes read read-only data from afar: a copy per node would pay (Cates, papers
+// §5: "replicate read-only data per node").
 //
-//  1. At least MinPlaceSamples samples of the mapping, and none of them a store,
-//     by a PMU that samples stores; none among n means fewer than 3/n. A mapping
-//     may hold a few written pages beside the data: then the stores fall again and
-//     again on the same WrittenShare of its pages.
-//  2. Loads from two nodes or more, each with SharedShare of them, and CommonShare
-//     of them where several threads load: threads that move between nodes with
-//     parts of their own need no copies, but a home.
+//  1. At least MinPlaceSamples samples of the mapping, and none of them a store, by a
+//     PMU that samples stores; none among n means fewer than 3/n. A mapping may hold a
+//     few written pages beside the data: then the stores fall on the same WrittenShare
+//     of its pages again and again.
+//  2. Loads from two nodes or more, each with SharedShare of them, and CommonShare of
+//     them where several threads load. Threads that move between nodes with parts of
+//     their own need no copies, but a home node.
 //  3. RemoteShare of them are remote.
-//  4. Cost: its part of the workload's remote samples × what the workload loses.
+//  4. Cost: its part of the workload's remote samples × the workload's loss.
 func readOnlyFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	if why := l.noSamples(); why != "" {
 		return nil, []Skipped{skip(why)}
 	}
 	if s.Samples.Stores == 0 {
-		return nil, []Skipped{skip("no store was sampled: nothing tells what is only read")}
+		return nil, []Skipped{skip("no store was sampled: nothing shows what is only read")}
 	}
 	for _, p := range s.Samples.Places {
 		loads, remote := total(p.Loads), total(p.Remote)
@@ -169,8 +169,8 @@ func (l view) readOnlyFinding(p snapshot.Place, readers set.NodeSet) Finding {
 			l.writesSay(p),
 			fact("remote", render.Percent(float64(remote)/float64(loads)), l.Samples.How, l.Samples.From), l.functions(p.Functions),
 		},
-		Cause:  "There is one copy of it, on one node, and CPUs of several nodes read it. Nobody writes it, so copies cannot differ.",
-		Remedy: "Keep one copy per node: load it once per node, or run one instance of " + processName(proc) + " per node, with its command line for COMMAND….",
+		Cause:  "There is one copy of it, on one node, and CPUs of several nodes read it. It is not written, so copies cannot differ.",
+		Remedy: "Keep one copy per node: load it once per node, or run one instance of " + processName(proc) + " per node, and replace COMMAND… with its command line.",
 	}
 	f.Cost, f.draws = l.readOnlyCost(p) // 4
 	if p.Latency.Known() {

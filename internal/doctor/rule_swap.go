@@ -11,13 +11,12 @@ import (
 	"homenode/internal/unit"
 )
 
-// The host swaps while a node has free memory: a binding or a policy keeps it
-// from being used.
+// The host swaps while a node has free memory: a binding or a policy prevents its use.
 //
 //  1. SwapPages a second or more go to swap or come back.
 //  2. A node has no free memory left (NearLow), and another has room (FreeShare).
-//  3. Who swaps: the workload with most private memory on the full node that may
-//     not use the other one.
+//  3. What swaps: the workload with most private memory on the full node, of those that
+//     may not use the other one.
 //  4. Cost: unknown; swapping is waiting. It decides the verdict.
 func swapBesideFree(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
@@ -57,7 +56,7 @@ func (l view) swapFinding(i, other int, in, out float64) Finding {
 			shown("free on "+nodeName(id), l.free(i)), shown("low watermarks", l.mem(i).LowFree), shown("free on "+nodeName(other), l.free(j)),
 		},
 		Cause:    "What needs memory on the full node may not use the other one: a cpuset, a bind policy, or zone_reclaim_mode.",
-		Remedy:   "Let it use the other node too, or move something there.",
+		Remedy:   "Let it use the other node too, or move a workload there.",
 		Commands: []string{fmt.Sprintf("grep -l bind:%d /proc/[0-9]*/numa_maps 2>/dev/null", id), "cat /proc/sys/vm/zone_reclaim_mode"},
 	}
 	if k := l.confined(i, j); k >= 0 { // 3
@@ -71,7 +70,7 @@ func (l view) swapFinding(i, other int, in, out float64) Finding {
 	return f
 }
 
-// confined is number 3; -1 if nobody is.
+// confined is number 3; -1 if there is no such workload.
 func (l view) confined(i, other int) int {
 	best, most := -1, unit.Bytes(0)
 	for k, w := range l.Window.Workloads {

@@ -12,13 +12,13 @@ import (
 	"homenode/internal/window"
 )
 
-// A workload is wider than a node: no node has the CPUs or the memory it uses, so
-// a part of its accesses is remote wherever it is put.
+// A workload is wider than a node: no node has the CPUs or the memory it uses, so a
+// part of its accesses is remote on any node.
 //
-//  1. Its CPU use is above the CPUs of every node; or its quota is, and it uses
-//     nearly (HighUse) all of one; or its private memory is above every node's.
-//  2. It suffers: its share of remote reads is RemoteShare or more.
-//  3. Advice: the fewest nodes that hold it, starting where it has most and going
+//  1. Its CPU use is above the CPUs of every node; or its quota is, and it uses nearly
+//     all (HighUse) of one; or its private memory is above that of every node.
+//  2. It loses by it: its share of remote reads is RemoteShare or more.
+//  3. Advice: the fewest nodes that hold it, beginning where it has most and going on
 //     to the nearest (Machine.Nearest); if that is all of them, interleave or split.
 //  4. Cost: what it loses to remote memory.
 func widerThanNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
@@ -44,10 +44,10 @@ func widerThanNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Sk
 	return found, skipped
 }
 
-// highUse is the part of a node's CPUs that says that a quota beyond it is used.
+// highUse is the part of a node's CPUs from which a quota beyond a node counts as used.
 const highUse = 0.8
 
-// wide is number 1: by how much, or "".
+// wide is number 1: the reason, or "".
 func (l view) wide(w window.Workload) string {
 	cpus, memory := 0.0, unit.Bytes(0)
 	for i, n := range l.Machine.Nodes {
@@ -79,7 +79,7 @@ func (l view) wideFinding(k int, why string) Finding {
 		Title:   fmt.Sprintf("%s is wider than a node: %s", w.ID, why),
 		Subject: ofWorkload(w.ID), Cost: lost.cpus, draws: draws(l.remoteOf(k), lost.cpus), // 4
 		Evidence: append([]Evidence{figured("quota", w.Quota, "CPUs")}, l.remoteEvidence(w, lost)...),
-		Cause:    "No node holds it, so a part of its reads is remote wherever it is put.",
+		Cause:    "No node holds it, so a part of its reads is remote on any node.",
 	}
 	if !w.Quota.Known() {
 		f.Evidence = f.Evidence[1:]
@@ -95,12 +95,13 @@ func (l view) wideFinding(k int, why string) Finding {
 		f.Commands = []string{"homenode why " + quote(w.ID)}
 		return f
 	}
-	f.Remedy += " For that, stop it and start it again as the command says, with the command line of " + processName(p) + " for COMMAND…."
+	f.Remedy += " For that, stop it and start it again as the command shows, with the command line of " + processName(p) + " for COMMAND…."
 	f.Commands = []string{restartUnderNumactl(p, "--interleave="+l.memoryNodes(l.nodesFor(w)).String(), "")}
 	return f
 }
 
-// firstProcess is the one that started the workload, as far as is known; PID 0: none is.
+// firstProcess is the process that started the workload, as far as is known; PID 0:
+// none is known.
 func (l view) firstProcess(k int) snapshot.Process {
 	pids := l.group(k).PIDs
 	if len(pids) == 0 {
@@ -114,8 +115,8 @@ func (l view) firstProcess(k int) snapshot.Process {
 	return p
 }
 
-// nodesFor are the nodes with CPUs that a workload may live on; all if its binding
-// leaves none.
+// nodesFor are the nodes with CPUs on which a workload may live; all of them if its
+// binding leaves none.
 func (l view) nodesFor(w window.Workload) set.NodeSet {
 	var out set.NodeSet
 	for i, n := range l.Machine.Nodes {
@@ -129,8 +130,8 @@ func (l view) nodesFor(w window.Workload) set.NodeSet {
 	return out
 }
 
-// holding is number 3, of the nodes it may use; empty when not even all of them
-// hold it.
+// holding is number 3, of the nodes it may use; empty when not even all of them hold
+// it.
 func (l view) holding(w window.Workload) set.NodeSet {
 	cpu := l.cpuShares(w)
 	start, most := -1, -1.0

@@ -11,14 +11,14 @@ import (
 	"homenode/internal/unit"
 )
 
-// zone_reclaim_mode makes a full node reclaim before it takes memory of another
-// one. The kernel's own advice (Documentation/admin-guide/sysctl/vm.rst): leave it
-// off where data is cached; it pays only for workloads that fit their nodes. It
-// has been off by default since Linux 3.16.
+// zone_reclaim_mode makes a full node reclaim before it takes memory of another node.
+// The kernel's own advice (Documentation/admin-guide/sysctl/vm.rst) is to leave it off
+// where data is cached; it pays only for workloads that fit their nodes. It has been
+// off by default since Linux 3.16.
 //
 //  1. It is on.
 //  2. Page cache is ReclaimCache of the memory.
-//  3. Cost: unknown; what is dropped and read again is waiting, not CPU time.
+//  3. Cost: unknown; dropping and reading again is waiting, not CPU time.
 func zoneReclaim(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 	l := view{s, c}
 	mode, ok := s.Settings.ZoneReclaim.Get()
@@ -57,10 +57,10 @@ func zoneReclaim(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 func reclaimBits(mode int) string {
 	out := []string{"reclaim before using another node"}
 	if mode&2 != 0 {
-		out = append(out, "write dirty pages out for it")
+		out = append(out, "write dirty pages out for that")
 	}
 	if mode&4 != 0 {
-		out = append(out, "swap pages out for it")
+		out = append(out, "swap pages out for that")
 	}
 	return strings.Join(out, ", ")
 }

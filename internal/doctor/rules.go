@@ -2,8 +2,8 @@
 
 package doctor
 
-// rules in the order of the files' names in the package; the report orders what
-// they find by cost. Their ids are stable: people filter by them.
+// rules in the order of the files' names in the package; the report orders their
+// findings by cost. Their ids are stable: people filter by them.
 var rules = []rule{
 	{"allocation-fallback", 2, allocationFallback},
 	{"balancing-fights-binding", 2, balancingFights},
@@ -27,7 +27,8 @@ var rules = []rule{
 	{"zone-reclaim", 2, zoneReclaim},
 }
 
-// remoteWorkloadID is the general finding: it gives way to those in explaining.
+// remoteWorkloadID is the general finding. It is dropped in favour of those in
+// explaining.
 const remoteWorkloadID = "remote-workload"
 
 const sharedLineID = "shared-line"

@@ -16,10 +16,10 @@ import (
 	"homenode/internal/unit"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "write testdata again")
 
-// saved are whole snapshots, kept as files for those who show reports or judge them
-// by command line.
+// saved are whole snapshots, kept as files for tests that show reports or judge
+// snapshots by command line.
 var saved = map[string]func() snapshot.Snapshot{
 	// A database of which one thread touched all, while cache fills the other node.
 	"first-touch": func() snapshot.Snapshot {
@@ -95,7 +95,7 @@ func TestSaved(t *testing.T) {
 		}
 		want, got := Examine(s, DefaultConfig()), Examine(again, DefaultConfig())
 		if a, b := encoded(t, want), encoded(t, got); !bytes.Equal(a, b) {
-			t.Errorf("%s: a saved snapshot is judged otherwise:\n%s\n%s", name, a, b)
+			t.Errorf("%s: a saved snapshot is judged differently:\n%s\n%s", name, a, b)
 		}
 	}
 }

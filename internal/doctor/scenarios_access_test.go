@@ -9,7 +9,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// accessScenarios are those of rules about what is read, by whom, on which CPUs.
+// accessScenarios are those of rules about which threads read what, and on which CPUs.
 var accessScenarios = []scenario{
 	// bandwidth-saturated
 	{
@@ -81,7 +81,7 @@ var accessScenarios = []scenario{
 		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"nodes 0-1", "0x7f0000001040", "[heap]", "count_hits", "node 0 60, node 1 50"}, command: []string{"perf c2c record -p 100"},
 	},
 	{
-		name: "a counter whose changes were seen to travel", rule: "shared-line",
+		name: "a counter whose changes were seen to move between caches", rule: "shared-line",
 		make: func(s *snapshot.Snapshot) {
 			hotLine(s, []uint64{30, 40}, []uint64{60, 50})
 			s.Samples.Lines[0].Modified = 77

@@ -12,7 +12,7 @@ import (
 	"homenode/internal/window"
 )
 
-// scenario is a situation, and what one rule says about it.
+// scenario is a situation, and what one rule finds in it.
 type scenario struct {
 	name  string
 	rule  string
@@ -22,17 +22,17 @@ type scenario struct {
 	quiet   bool     // the rule finds nothing, and could judge
 	skipped string   // part of why it could not judge
 	subject string   // of the finding
-	cost    float64  // CPUs' worth; 0 is unknown or not asked for
+	cost    float64  // CPUs' worth; 0 is unknown or not checked
 	want    []string // in title, evidence, risk
 	command []string // in the commands
 	absent  []string // from the commands
-	remedy  string   // in it
+	remedy  string   // part of it
 	decides bool     // the verdict
 }
 
 var scenarios = slices.Concat(memoryScenarios, accessScenarios)
 
-// memoryScenarios are those of rules about whose memory is where.
+// memoryScenarios are those of rules about where the memory of a workload is.
 var memoryScenarios = []scenario{
 	// page-cache-fills-node
 	{
@@ -56,7 +56,7 @@ var memoryScenarios = []scenario{
 		},
 		subject: "1", want: []string{"5,000 pages/s"}, command: []string{"node1/reclaim"},
 	},
-	{name: "cache fills it, nobody is hurt", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) { fill(s, 0, 5*gib, 80*mib) }, quiet: true},
+	{name: "cache fills it, no workload loses by it", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) { fill(s, 0, 5*gib, 80*mib) }, quiet: true},
 	{name: "full of programs, not of cache", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) {
 		fill(s, 0, 1*gib, 80*mib)
 		s.Nodes[0].Numastat.Foreign = known[uint64](50000)
@@ -228,7 +228,7 @@ var memoryScenarios = []scenario{
 		subject: "/w0", want: []string{"partly"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
 	},
 	{
-		name: "systemd's unit is told through systemd", rule: "cpuset-apart",
+		name: "systemd's unit is changed through systemd", rule: "cpuset-apart",
 		make: func(s *snapshot.Snapshot) {
 			s.Window.Workloads[1].ID, s.Groups[1].ID, s.Window.Workloads[1].Owner = "/x.slice/db.service", "/x.slice/db.service", "systemd"
 			bound(s, 1, nodeCPUs(s, 1), 0)
@@ -236,7 +236,7 @@ var memoryScenarios = []scenario{
 		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime -- db.service AllowedMemoryNodes=1"},
 	},
 	{
-		name: "v1 must be told to move the pages; a hostile name is quoted", rule: "cpuset-apart",
+		name: "v1 needs memory_migrate to move the pages; a hostile name is quoted", rule: "cpuset-apart",
 		make: func(s *snapshot.Snapshot) {
 			s.Cgroups.Cpuset = snapshot.Hierarchy{Path: "/sys/fs/cgroup/cpuset"}
 			s.Window.Workloads[1].ID, s.Groups[1].ID = "/x; rm -rf '\n\x1b[2J", "/x; rm -rf '\n\x1b[2J"
@@ -246,7 +246,7 @@ var memoryScenarios = []scenario{
 	},
 	{name: "it may run there, but does not", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 0, 1), 0) }, quiet: true},
 	{name: "together", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 1), 1) }, quiet: true},
-	{name: "nobody is in it", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) {
+	{name: "it has no task", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) {
 		bound(s, 0, nodeCPUs(s, 0), 1)
 		run(s, 0, 0, 0)
 		s.Window.Workloads[0].Tasks = known(0)
@@ -296,7 +296,7 @@ var memoryScenarios = []scenario{
 		make:    func(s *snapshot.Snapshot) { keep(s, 0, 6*gib, 4*gib); far(s, 0, 40) },
 		subject: "/w0", want: []string{"10 GiB", "8 GiB"},
 	},
-	{name: "wide, and local all the same", rule: "wider-than-node", make: func(s *snapshot.Snapshot) { run(s, 0, 3, 3); far(s, 0, 5) }, quiet: true},
+	{name: "wide, but local", rule: "wider-than-node", make: func(s *snapshot.Snapshot) { run(s, 0, 3, 3); far(s, 0, 5) }, quiet: true},
 	{name: "a wide quota that is not used", rule: "wider-than-node", make: func(s *snapshot.Snapshot) { s.Window.Workloads[0].Quota = known(8.0); far(s, 0, 50) }, quiet: true},
 	{name: "wide, and nothing counts its reads", rule: "wider-than-node", make: func(s *snapshot.Snapshot) {
 		run(s, 0, 3, 3)

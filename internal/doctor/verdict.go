@@ -16,18 +16,19 @@ import (
 
 // Is NUMA the bottleneck?
 //
-//  1. Without nodes nothing can be told; nor in a guest whose topology is flat or
-//     wrong. With one node the answer is no.
-//  2. If no CPU time was used, nothing ran that could be judged.
+//  1. Without nodes, or in a guest whose topology is flat or wrong, the answer is
+//     "cannot tell". With one node it is no.
+//  2. If no CPU time was used, there is nothing to judge.
 //  3. A finding that decides (a node's memory or bandwidth is used up while others
 //     have some) is a yes.
 //  4. Add up what the workloads lose to remote memory (lostCPUs), of nested ones the
-//     outermost whose loss is known. If those have Covered of the busy time, the rest
-//     is taken to lose alike. What lines cost that several nodes write comes on top.
-//  5. What is lost for certain reaches Bottleneck: yes.
-//  6. What is lost at most (unknown workloads at their bound, the time of nobody
+//     outermost with a known loss. If those have Covered of the busy time, the rest is
+//     assumed to lose the same share. The cost of lines that several nodes write is
+//     added.
+//  5. The certain loss reaches Bottleneck: yes.
+//  6. The largest possible loss (unknown workloads at their bound, unattributed time
 //     with all reads remote) stays below it: no.
-//  7. Else it cannot be told, and what is missing is said.
+//  7. Otherwise "cannot tell", and the verdict names what is missing.
 func verdict(s snapshot.Snapshot, c Config, found []Finding) Verdict {
 	l := view{s, c}
 	if v, done := l.atOnce(found); done {
@@ -67,9 +68,9 @@ func (l view) atOnce(found []Finding) (Verdict, bool) {
 	}
 	switch n := len(l.Machine.Nodes); {
 	case n == 0:
-		return cannot("the snapshot tells of no nodes", "a kernel with CONFIG_NUMA, or /sys/devices/system/node")
+		return cannot("the snapshot has no nodes", "a kernel with CONFIG_NUMA, or /sys/devices/system/node")
 	case slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "guest-topology" }):
-		return cannot("this guest's topology is flat or wrong, so what is local in here says nothing", "a snapshot of the host below")
+		return cannot("this guest's topology is flat or wrong, so local reads in here mean nothing", "a snapshot of the host below")
 	case n == 1:
 		return Verdict{Answer: No, Why: "this machine has one node", How: unit.HowMeasured}, true
 	case !known:
@@ -132,7 +133,7 @@ func (l view) tally() tally {
 	return t
 }
 
-// below says that a workload lies in another one, which has its figures already.
+// below says that a workload lies in another one, whose figures include its own.
 func (l view) below(i int) bool {
 	id := l.Window.Workloads[i].ID
 	return slices.ContainsFunc(l.Window.Workloads, func(o window.Workload) bool {
@@ -140,8 +141,8 @@ func (l view) below(i int) bool {
 	})
 }
 
-// worstShare is the share of time that is lost with every read remote, to the
-// farthest node: (k − 1) / k. Without distances, all of it.
+// worstShare is the share of time that is lost with every read remote, to the farthest
+// node: (k − 1) / k. Without distances, all of it.
 func (l view) worstShare() float64 {
 	worst, ratio := 0.0, l.ratios()
 	for _, from := range l.Machine.Nodes {
@@ -162,7 +163,8 @@ func (t tally) covers(c Config) bool {
 	return busy > 0 && t.covered >= c.Covered*busy
 }
 
-// extrapolated is the loss with the rest taken to lose alike, where it may.
+// extrapolated is the loss with the rest assumed to lose the same share, where that is
+// allowed.
 func (t tally) extrapolated(c Config) float64 {
 	if !t.covers(c) {
 		return t.lost
@@ -185,8 +187,8 @@ func (t tally) sentence(lost float64) string {
 	return fmt.Sprintf("about %s of %s busy CPUs, %s, are lost to %s (%s, cost estimated)", render.Amount(lost), render.Amount(busy), render.Percent(min(1, lost/busy)), to, how)
 }
 
-// numbers are what the findings' costs add up to, or to less: lost, of which so much to
-// lines, and what is lost otherwise.
+// numbers are the figures that the findings' costs add up to: lost, the part of it that
+// is lost to lines, and other losses.
 func (t tally) numbers(lost, otherwise float64, c Config) []action.Number {
 	busy := t.busy.Or(0)
 	out := []action.Number{

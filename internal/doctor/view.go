@@ -17,14 +17,14 @@ import (
 	"homenode/internal/window"
 )
 
-// view is a snapshot and the thresholds it is judged with. Its methods bear
-// slices that are shorter than they should be: what is missing is unknown.
+// view is a snapshot and the thresholds that judge it. Its methods accept slices that
+// are shorter than they should be: a missing entry is unknown.
 type view struct {
 	snapshot.Snapshot
 	c Config
 }
 
-// at is by[i], or the zero value, which is unknown for all it is used for.
+// at is by[i], or the zero value, which every caller takes for unknown.
 func at[T any](by []T, i int) (v T) {
 	if i >= 0 && i < len(by) {
 		v = by[i]
@@ -40,13 +40,13 @@ func (l view) windowNode(i int) window.Node { return at(l.Window.Nodes, i) }
 
 func (l view) id(i int) int { return at(l.Machine.Nodes, i).ID }
 
-// index is where a node is in the slices by node.
+// index is the position of a node in the slices by node.
 func (l view) index(id int) (int, bool) {
 	i := slices.IndexFunc(l.Machine.Nodes, func(n machine.Node) bool { return n.ID == id })
 	return i, i >= 0
 }
 
-// total, free and file are a node's memory as the snapshot, else the window, has it.
+// total, free and file are a node's memory by the snapshot, or else by the window.
 func (l view) total(i int) unit.Value[unit.Bytes] {
 	return either(l.mem(i).Memory.Total, l.windowNode(i).Memory)
 }
@@ -64,8 +64,8 @@ func either[T any](a, b unit.Value[T]) unit.Value[T] {
 	return b
 }
 
-// busy is the CPU time of the host, without what the look itself took; unknown if
-// that of a node with CPUs is.
+// busy is the CPU time of the host, without what doctor itself used; unknown if that of
+// a node with CPUs is unknown.
 func (l view) busy() unit.Value[float64] {
 	sum, how, any := 0.0, unit.HowMeasured, false
 	for i, n := range l.Machine.Nodes {
@@ -114,12 +114,12 @@ func (l view) perSecond(v unit.Value[uint64]) unit.Value[float64] {
 
 func (l view) group(i int) snapshot.Group { return at(l.Groups, i) }
 
-// workload is where one is; -1 when it is not in the window.
+// workload is the position of a workload; -1 when it is not in the window.
 func (l view) workload(id string) int {
 	return slices.IndexFunc(l.Window.Workloads, func(w window.Workload) bool { return w.ID == id })
 }
 
-// process is a process that was asked for.
+// process is the process with this PID, if it was looked at.
 func (l view) process(pid int) (snapshot.Process, bool) {
 	for _, p := range l.Processes {
 		if p.PID == pid {
@@ -202,7 +202,7 @@ func (l view) nodeSet(ids ...int) set.NodeSet {
 	return set.FromNodes(slices.DeleteFunc(slices.Clone(ids), func(id int) bool { return !validNode(id) })...)
 }
 
-// nearest are the other nodes as seen from one, nearest first, that ok accepts.
+// nearest are the other nodes that ok accepts, nearest to this one first.
 func (l view) nearest(from int, ok func(i int) bool) []int {
 	var out []int
 	for _, id := range l.Machine.Nearest(from) {
@@ -248,7 +248,7 @@ func ofProcess(p snapshot.Process) Subject {
 // skip is a rule that could not judge; Examine names the rule.
 func skip(why string, subjects ...string) Skipped { return Skipped{Why: why, Subjects: subjects} }
 
-// because is the why of an unknown value.
+// because is the reason why a value is unknown.
 func because[T any](v unit.Value[T]) string {
 	if v.From == "" {
 		return "not in this snapshot"
@@ -291,8 +291,8 @@ func (l view) spread(name string, part []float64, how unit.Source, from string) 
 	return fact(name, l.byNode(func(i int) string { return render.Percent(at(part, i)) }), how, from)
 }
 
-// place is evidence where a process's far reads come from: mapping and function,
-// of the samples that by counts.
+// place is the evidence of where a process's remote reads come from: mapping and
+// function, of the samples that keep accepts.
 func (l view) place(keep func(snapshot.Place) bool) []Evidence {
 	var best snapshot.Place
 	most := uint64(0)

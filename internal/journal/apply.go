@@ -80,8 +80,8 @@ func describe(changes []Change) string {
 
 // change replaces one setting:
 //
-//  1. Read it. A cgroup that was made anew is not the one we knew. A setting that was put
-//     back belongs to its owner again, whatever its value is now.
+//  1. Read it. A cgroup that was made again is not the one we knew. A setting that was
+//     put back belongs to its owner again, whatever its value is now.
 //  2. If it is neither what we wrote nor what was there before: leave it.
 //  3. If it already has the wanted value: done.
 //  4. Put the intent on disk, write the setting, record the outcome.
@@ -123,8 +123,8 @@ func (j *Journal) change(owner Owner, workload string, c Change) error {
 }
 
 // there reports whether nothing needs to be written. An inherited setting is a thread's
-// affinity. With a narrow cpuset the kernel shows less than was set, so the value counts
-// only if it is on record as exactly this.
+// affinity. With a narrow cpuset the kernel shows less than was set, so the value
+// counts only if exactly this value is on record.
 func there(owner Owner, e *Entry, c Change, value string) bool {
 	switch {
 	case e == nil:
@@ -191,7 +191,7 @@ func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) erro
 	return j.addRecord(record{Kind: kindDone, Setting: c.Setting, New: r.Old}, false)
 }
 
-// intent records what is about to be written. What was there before was ours.
+// intent records the write that follows. The value from before was ours.
 func (j *Journal) intent(owner Owner, workload string, c Change, cur Current) record {
 	r := record{Kind: kindIntent, Workload: workload, Setting: c.Setting, ID: cur.ID, Old: cur.Value, New: c.New}
 	e := j.ledger[c.Setting]
@@ -226,8 +226,8 @@ func (j *Journal) failed(owner Owner, c Change, err error) error {
 // unsure reports whether the present or future value of a setting is unknown.
 func unsure(err error) bool { return errors.Is(err, ErrUnsure) || errors.Is(err, ErrNoAnswer) }
 
-// end ends a record. Its owner, which may keep its own record, is told first: if we are
-// killed in between, there is a record that ends once more.
+// end ends a record. Its owner, which may keep its own record, learns of it first: if
+// we are killed in between, there is a record that ends once more.
 func (j *Journal) end(owner Owner, s Setting, why string) error {
 	if err := tell(owner, s); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (j *Journal) end(owner Owner, s Setting, why string) error {
 	return j.addRecord(record{Kind: kindEnd, Setting: s, Why: why}, false)
 }
 
-// tell tells an owner that a record ends.
+// tell reports the end of a record to its owner.
 func tell(owner Owner, s Setting) error {
 	o, ok := owner.(Ending)
 	if !ok {

@@ -17,13 +17,12 @@ import (
 // recorded may still be set, and no record of it is left.
 var ErrDamaged = errors.New("the journal was damaged")
 
-// asideOf begins the names of files that keep what was damaged in a boot. Those of
-// another boot do not matter: its settings are gone.
+// asideOf is the prefix of files that keep what was damaged in a boot. Those of another
+// boot do not matter: its settings are gone.
 func asideOf(boot string) string { return logName + ".damaged." + filepath.Base("/"+boot) + "." }
 
-// putAside keeps a damaged log as it is, and continues with what can be read of it. A
-// kill in between leaves the damaged log, which is put aside once more under the same
-// name.
+// putAside keeps a damaged log as it is, and continues with the readable part. A kill
+// in between leaves the damaged log, which is put aside once more under the same name.
 func (j *Journal) putAside(data []byte, damage []string) error {
 	prefix := asideOf(j.boot)
 	name := fmt.Sprintf("%s%08x", prefix, crc32.ChecksumIEEE(data))
@@ -48,7 +47,7 @@ func damageError(files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: what could not be read is kept in %s (why, in %s.why): settings that it recorded may still be there; look at the cgroups, then run 'homenode restore --forget-damage'",
+	return fmt.Errorf("%w: the unreadable journal is kept in %s (why, in %s.why): settings that it recorded may still be there; look at the cgroups, then run 'homenode restore --forget-damage'",
 		ErrDamaged, strings.Join(files, ", "), files[len(files)-1])
 }
 

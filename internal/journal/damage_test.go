@@ -57,7 +57,7 @@ func checkDamage(t *testing.T, w *world, want map[Setting]string, what string) (
 	return left
 }
 
-// Whichever byte of a journal is changed, wherever homenode was killed: all is put back,
+// For any changed byte of a journal, and wherever homenode was killed: all is put back,
 // or the journal reports that something may be left, until the user confirms having
 // looked.
 func TestEveryFlip(t *testing.T) {
@@ -102,7 +102,7 @@ func TestOtherDamage(t *testing.T) {
 				if p := parse(log, boot); len(p.records) > 0 {
 					t.Fatal(p)
 				}
-				continue // TestEmptyLog: this world makes no difference
+				continue // TestEmptyLog: no difference in this world
 			}
 			checkDamage(t, damaged, newWorld().files, fmt.Sprintf("state %d, %s", n, what))
 			if p := parse(log, boot); len(p.damage) == 0 {

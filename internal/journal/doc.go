@@ -12,8 +12,9 @@
 //	  what we wrote         ─▶ put back what was there before
 //	  anything else         ─▶ another process changed it: leave it, and report it
 //
-// What started while a setting was ours may have inherited it (Inheritable: threads).
-// Such a record keeps all values that were given, and ends only after a search for what inherited them:
+// A thread that started while a setting was ours may have inherited it (Inheritable).
+// Such a record keeps all values that were given, and ends only after a search for
+// what inherited them:
 //
 //	intent · write · write back · done ─▶ GiveBack, twice ─▶ end
 //	                                        └▶ for each setting found: intent · write · end

@@ -98,8 +98,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// onRecord: a journal that is read anew, as after a kill now, lists everything that was
-// changed.
+// onRecord: a journal that is read again, as after a kill now, lists everything that
+// was changed.
 func onRecord(t *testing.T, w *world, about string) {
 	t.Helper()
 	j, err := open(w.clone(), boot)
@@ -113,9 +113,9 @@ func onRecord(t *testing.T, w *world, about string) {
 	}
 }
 
-// A disk is full while settings are put back. What was there before is put back all the
-// same, the error says that this could not be recorded, and the next restore finds it
-// done. Only what needs an equivalent waits for room.
+// A disk is full while settings are put back. The original values are still put back,
+// the error says that this could not be recorded, and the next restore finds it done.
+// Only a setting that needs an equivalent waits for room.
 func TestRestoreOnFullDisk(t *testing.T) {
 	for _, populated := range []bool{false, true} {
 		d := &fullDisk{world: newWorld()}

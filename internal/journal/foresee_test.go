@@ -28,8 +28,8 @@ func (f foreseen) Read(s Setting) (Current, error) {
 	return f.elephant.Read(s)
 }
 
-// Foresee announces what Restore then does, of every kind, in the same order and with the
-// same error. The look changes nothing: neither settings nor the journal's file.
+// Foresee announces what Restore then does, for every kind, in the same order and with
+// the same error. It changes nothing: neither settings nor the journal's file.
 func TestForesee(t *testing.T) {
 	kept := Named(OfContainer, "docker/1a", "cpuset.cpus")
 	other := Named(OfContainer, "docker/1a", "cpuset.mems")

@@ -10,9 +10,9 @@ import (
 	"homenode/internal/kernel"
 )
 
-// Inheritable is an Owner of settings that what starts later inherits: a thread has the
-// affinity of the thread that started it. For such a setting a later start has a greater
-// ID.
+// Inheritable is an Owner of settings that a later start inherits: a thread has the
+// affinity of the thread that started it. For such a setting a later start has a
+// greater ID.
 type Inheritable interface {
 	// Clock is the ID that a thread started now would have; 0: this setting is not
 	// inherited.

@@ -10,16 +10,16 @@ import (
 )
 
 // Ending is an Owner that keeps its own record of what is in the journal (Remembering).
-// It is told when a record ends, so that the two cannot come to differ.
+// It learns when a record ends, so that the two stay the same.
 type Ending interface {
 	// Ended tells the owner that a setting no longer concerns us. The record ends only if
 	// Ended did not fail.
 	Ended(s Setting) error
 }
 
-// Link is an Owner in a chain of owners. It hands on what is not its own. The interface
-// includes every optional method of an owner, so that no link can hide from the journal
-// what an owner behind it knows. A link embeds Next.
+// Link is an Owner in a chain of owners. It passes on what is not its own. The
+// interface includes every optional method of an owner, so that no link can hide from
+// the journal what an owner behind it knows. A link embeds Next.
 type Link interface {
 	Owner
 	Overruled
@@ -28,7 +28,8 @@ type Link interface {
 	Inheritable
 }
 
-// Next hands on to the owner behind a link, so that a link defines only its own methods.
+// Next passes calls on to the owner behind a link, so that a link defines only its own
+// methods.
 type Next struct {
 	Behind Owner  // nil: no owner acts, and nothing is known
 	Why    string // no owner is behind; not an error, as a sentinel in it would end records
@@ -36,15 +37,15 @@ type Next struct {
 
 var _ Link = Next{}
 
-// nobody is the error for a chain without an owner that can act.
-func (n Next) nobody(what string) error {
+// noOwner is the error for a chain without an owner that can act.
+func (n Next) noOwner(what string) error {
 	return fmt.Errorf("act on %s: %s", what, n.Why)
 }
 
 // Plan is Owner's.
 func (n Next) Plan(ctx context.Context, step action.Step) ([]Change, error) {
 	if n.Behind == nil {
-		return nil, n.nobody(stepName(step))
+		return nil, n.noOwner(stepName(step))
 	}
 	return n.Behind.Plan(ctx, step)
 }
@@ -54,7 +55,7 @@ func stepName(step action.Step) string { return fmt.Sprintf("%s of %s", step.Kin
 // Read is Owner's.
 func (n Next) Read(s Setting) (Current, error) {
 	if n.Behind == nil {
-		return Current{}, n.nobody(s.String())
+		return Current{}, n.noOwner(s.String())
 	}
 	return n.Behind.Read(s)
 }
@@ -67,7 +68,7 @@ func (n Next) Same(s Setting, current, recorded string) bool {
 // Write is Owner's.
 func (n Next) Write(p Permit, s Setting, value string) error {
 	if n.Behind == nil {
-		return n.nobody(s.String())
+		return n.noOwner(s.String())
 	}
 	return n.Behind.Write(p, s, value)
 }
@@ -75,7 +76,7 @@ func (n Next) Write(p Permit, s Setting, value string) error {
 // Equivalent is Owner's.
 func (n Next) Equivalent(s Setting, original string) (string, error) {
 	if n.Behind == nil {
-		return "", n.nobody(s.String())
+		return "", n.noOwner(s.String())
 	}
 	return n.Behind.Equivalent(s, original)
 }
@@ -83,7 +84,7 @@ func (n Next) Equivalent(s Setting, original string) (string, error) {
 // Move is Owner's.
 func (n Next) Move(ctx context.Context, p Permit, step action.Step) action.Outcome {
 	if n.Behind == nil {
-		return action.Outcome{Step: step, Status: action.Refused, Detail: n.nobody(stepName(step)).Error()}
+		return action.Outcome{Step: step, Status: action.Refused, Detail: n.noOwner(stepName(step)).Error()}
 	}
 	return n.Behind.Move(ctx, p, step)
 }

@@ -11,7 +11,8 @@ import (
 	"homenode/internal/kernel"
 )
 
-// asked is a world whose requests may fail, and which records the ends it is told of.
+// asked is a world whose requests may fail, and which records the ends that it learns
+// of.
 type asked struct {
 	*world
 	readErr, endErr error
@@ -48,7 +49,7 @@ func bound(t *testing.T, names ...string) (*asked, *Journal) {
 }
 
 // Which errors end a record: that the setting is gone; for a file also that its
-// controller is gone. An error that keeps us from asking a manager says nothing about
+// controller is gone. An error that keeps us from asking a manager proves nothing about
 // what was requested before.
 func TestWhatEndsARecord(t *testing.T) {
 	const file, unit, docker, group = "/demo/a", "unit a.service", "container docker/1a", "resctrl g"
@@ -79,7 +80,7 @@ func TestWhatEndsARecord(t *testing.T) {
 	}
 }
 
-// An owner is told of every end before the record ends. If that fails the record stays.
+// An owner learns of every end before the record ends. If that fails the record stays.
 func TestOwnersAreTold(t *testing.T) {
 	const docker = "container docker/1a"
 	s := Setting{docker, "f"}
@@ -106,8 +107,7 @@ func TestOwnersAreTold(t *testing.T) {
 	}
 }
 
-// A restore waits once for a manager that does not answer, and asks the others all the
-// same.
+// A restore waits once for a manager that does not answer, and still asks the others.
 func TestSilentManagerIsAskedOnce(t *testing.T) {
 	a, j := bound(t, "container docker/1a", "container docker/2b", "container docker/3c", "unit a.service", "unit b.service", "/demo/a")
 	a.readErr, a.reads = ErrNoAnswer, 0

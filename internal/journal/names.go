@@ -56,11 +56,11 @@ func Named(kind Kind, name, file string) Setting {
 	return Setting{Cgroup: string(kind) + " " + name, File: file}
 }
 
-// anew says that the owner of the setting is gone, and something else has its name.
+// anew says that the owner of the setting is gone, and another object has its name.
 func (s Setting) anew() string {
 	switch s.Kind() {
 	case OfCgroup:
-		return "its cgroup was made anew"
+		return "its cgroup was made again"
 	case OfThread:
 		return "another one has its number now"
 	}

@@ -27,7 +27,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What an owner was asked for is ours in the workload's cgroup.
+// A setting requested from an owner is ours in the workload's cgroup.
 func TestOursThroughOwners(t *testing.T) {
 	w := newWorld()
 	unit := Named(OfUnit, "a.service", "AllowedCPUs")
@@ -59,7 +59,8 @@ type overruled struct {
 
 func (o overruled) Overrules(Setting, string) string { return o.by }
 
-// What overrules a setting of ours is drift, and does not keep it from being put back.
+// Another value in force over a setting of ours is drift, and does not keep the setting
+// from being put back.
 func TestOverruled(t *testing.T) {
 	w := newWorld()
 	o := overruled{world: w, by: "its cgroup has 5"}
@@ -76,7 +77,7 @@ func TestOverruled(t *testing.T) {
 	}
 }
 
-// An owner that cannot tell whether a write is done keeps it on record, whatever the
+// An owner that does not know whether a write is done keeps it on record, whatever the
 // value is.
 func TestUnsureStaysOnRecord(t *testing.T) {
 	for _, done := range []bool{false, true} {

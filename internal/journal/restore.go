@@ -26,7 +26,7 @@ const (
 	NotDone    Result = "failed"     // still outstanding
 )
 
-// Restored is one setting and what became of it.
+// Restored is one setting and its result.
 type Restored struct {
 	Setting
 	Workload string `json:"workload"`
@@ -39,9 +39,9 @@ func (r Restored) String() string {
 	return fmt.Sprintf("%s: %s: %s", r.Setting, r.Result, r.Detail)
 }
 
-// Restore puts back everything that is outstanding, newest first, and follows
-// what was put back to an equivalent. It may be repeated and may be killed at
-// any point. The error joins what failed; that stays outstanding.
+// Restore puts back everything that is outstanding, newest first, and follows settings
+// that were put back to an equivalent. It may be repeated and may be killed at any
+// point. The error joins the failures; these settings stay outstanding.
 func (j *Journal) Restore(ctx context.Context, owner Owner) ([]Restored, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

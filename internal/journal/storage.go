@@ -73,8 +73,8 @@ func takeLock(path string) (*os.File, error) {
 		f.Close()
 		return nil, locked(path)
 	}
-	// For people only: on a full disk there is no pid in it, and settings must be put
-	// back all the same.
+	// For people only: on a full disk it has no pid, and settings must still be put
+	// back.
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}

@@ -8,7 +8,7 @@ import (
 	"homenode/internal/kernel"
 )
 
-// mostSwept is the number of entries that one call checks: a file each, or a question to
+// mostSwept is the number of entries that one call checks: a file each, or a request to
 // a manager. The rest follow in later calls, as a map has no order.
 const mostSwept = 256
 

@@ -42,8 +42,8 @@ func TestGoneWhileBound(t *testing.T) {
 	}
 }
 
-// A setting that still exists, is seen, or cannot be read keeps its record. One that was
-// made anew under its name does not.
+// A setting that still exists, is seen, or cannot be read keeps its record. One that
+// was made again under its name does not.
 func TestOnlyWhatIsGoneEnds(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*world)

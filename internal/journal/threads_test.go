@@ -170,8 +170,8 @@ func TestThreadsDrift(t *testing.T) {
 	}
 }
 
-// A thread that inherited a value of ours gets back what was there before, however late
-// it is seen. A thread that was there before, or is known, is not touched.
+// A thread that inherited a value of ours gets back the earlier value, however late it
+// is seen. A thread that was there before, or is known, is not touched.
 func TestHeirs(t *testing.T) {
 	w := newThreadWorld()
 	j := mustOpen(t, w)

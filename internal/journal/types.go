@@ -30,10 +30,10 @@ type Change struct {
 	Release bool
 	// ID, where it is not 0, is the only object that the setting's name may refer to.
 	ID uint64
-	// Brief marks settings that change often and end with the machine at the latest. Only
-	// the first record, which holds the original, is fsynced, and not even that if the
-	// setting is released at once. What a killed process wrote without fsync is in the
-	// file all the same, and a machine that crashed has nothing left to put back.
+	// Brief marks settings that change often and end with the machine at the latest.
+	// Only the first record, which holds the original, is fsynced, and not even that if
+	// the setting is released at once. The file still has what a killed process wrote
+	// without fsync, and a machine that crashed has nothing left to put back.
 	Brief bool
 }
 
@@ -70,7 +70,7 @@ var (
 	// ErrRefused: the owner, or the kernel, refuses the value; the text says why.
 	ErrRefused = errors.New("refused")
 	// ErrNoAnswer: the service through which the owner acts cannot be reached, or did not
-	// answer in time. The request may be done all the same (as with ErrUnsure), and what
+	// answer in time. The request may still be done (as with ErrUnsure), and what
 	// is to be put back stays outstanding.
 	ErrNoAnswer = errors.New("no answer")
 )
@@ -89,9 +89,9 @@ type Owner interface {
 	Move(ctx context.Context, p Permit, step action.Step) action.Outcome
 }
 
-// Overruled is an Owner whose settings can be overruled where they take effect: a unit's
-// AllowedCPUs by a write to its cgroup. That is drift, too. The setting is put back all
-// the same, whatever was in effect.
+// Overruled is an Owner whose settings can be overruled where they take effect: a
+// unit's AllowedCPUs by a write to its cgroup. That is drift, too. The setting is still
+// put back, whatever was in effect.
 type Overruled interface {
 	// Overrules returns the value in force instead of a setting's value. It is "" if the
 	// setting is in force, or if that is unknown.

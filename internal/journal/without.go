@@ -10,7 +10,7 @@ import (
 )
 
 // ErrHangs: a loop that changes settings hangs, and not everything could be put back.
-var ErrHangs = errors.New("what is on record is put back by 'homenode restore', or the next start")
+var ErrHangs = errors.New("'homenode restore', or the next start, puts back what is on record")
 
 // TakeFrom takes the journal away from a loop that hangs and may hold its locks, as if
 // the process had been killed there. It can be opened again, and the hanging loop changes

@@ -17,7 +17,7 @@ var (
 	errNoCPUAcct   = errors.New("its processes are in another cgroup of the cpuacct hierarchy")
 )
 
-// cpuSensor reads the CPU time that was used since the round before, in CPUs' worth.
+// cpuSensor reads the CPU time used since the round before, in CPUs' worth.
 type cpuSensor struct {
 	hier  cgroup.Hier
 	usage *unix.Kept
@@ -52,8 +52,8 @@ func (s *cpuSensor) unknown(_ *round, out *window.Workload, why string) {
 	out.CPU = unit.UnknownValue[float64](why)
 }
 
-// readUsage reads the time used so far. On v2, its file also says how the quota
-// throttled the workload.
+// readUsage reads the time used so far. On v2, the same file also has the throttling by
+// the quota.
 func (s *cpuSensor) readUsage(rd *round) (time.Duration, error) {
 	data, err := s.usage.ReadLine(&rd.buf)
 	if err != nil {

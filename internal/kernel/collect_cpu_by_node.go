@@ -116,7 +116,7 @@ func (n *perNode) addTime(cpu int, t time.Duration) {
 	}
 }
 
-// total adds parts up, where the whole is not known; els is why it is not.
+// total sums the parts if the whole is not known; els is the reason why it is not.
 func total(by []unit.Value[float64], els unit.Value[float64]) unit.Value[float64] {
 	sum := 0.0
 	for _, v := range by {

@@ -26,7 +26,7 @@ const (
 	otherPerfCgroup = "its processes are in another cgroup of the perf_event hierarchy"
 )
 
-// eventCollector counts events of the PMU and, where nothing exact does, CPU time by
+// eventCollector counts events of the PMU and, if there is no exact source, CPU time by
 // CPU: by BPF (collect_events_bpf.go), or by a group of perf events for each cgroup and
 // CPU (collect_events_perf.go).
 type eventCollector struct {
@@ -90,7 +90,7 @@ func (c *eventCollector) openMeter(calls unix.Perf) {
 	}
 }
 
-// table names the table that counters are read by; "" when none are.
+// table is the name of the counters' event table; "" when nothing is counted.
 func (c *eventCollector) table() string {
 	if c.meter == nil {
 		return ""
@@ -202,7 +202,7 @@ func (s *eventSensor) setCounts(out *window.Workload, sample perf.Sample, why st
 	}
 }
 
-// count marks a figure: scaled ones are estimates, whatever counted them.
+// count marks a figure: scaled ones are estimates, from any source.
 func (s *eventSensor) count(f perf.Field, sample perf.Sample) unit.Value[uint64] {
 	how, from := s.c.meter.Table().Source(f)
 	switch {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// DefaultTicks is one of how many ticks a CPU counts in. docs/decisions/0027 has what
-	// it costs and how far counts are off; lower is nearer and costs workloads more.
+	// DefaultTicks: a CPU counts in one of this many ticks. docs/decisions/0027 has its
+	// cost and the error of the counts; lower is more exact and costs workloads more.
 	DefaultTicks = 16
-	// firstSlots are what BPF starts with at least; it starts anew when there are more
+	// firstSlots is the least that BPF starts with; it starts again when there are more
 	// cgroups than it has room for.
 	firstSlots = 256
-	// mostBelow is how many cgroups below a workload count as its own.
+	// mostBelow is the number of cgroups below a workload that count as its own.
 	mostBelow = 256
 )
 
@@ -35,7 +35,7 @@ type bpfCounting struct {
 	topology int               // Topology.Reads that bpf was opened for
 }
 
-// followBPF opens the counter, and opens it anew when the machine has changed or when
+// followBPF opens the counter, and opens it again when the machine has changed or when
 // there are more cgroups than it has room for. It does so before anything of the round
 // is read: every workload's next sample is a base.
 func (c *eventCollector) followBPF(rd *round) {
@@ -47,8 +47,8 @@ func (c *eventCollector) followBPF(rd *round) {
 	c.growBPF(len(rd.workloads))
 }
 
-// openBPF starts counting by BPF, if that is wanted; where it cannot be, auto goes on
-// with perf and says so once.
+// openBPF starts counting by BPF, if that is wanted; if it fails, auto continues with
+// perf and reports it once.
 func (c *eventCollector) openBPF(workloads int) {
 	wanted := c.cfg.Events == EventsAuto || c.cfg.Events == EventsBPF
 	if !wanted || c.meter == nil || c.cfg.Perf != nil || !c.host.live() {
@@ -94,8 +94,8 @@ func (c *eventCollector) closeBPF() {
 	}
 }
 
-// growBPF starts anew with twice the slots where there are too few. A counter that has
-// fewer than it was asked for is as large as it may be.
+// growBPF starts again with twice the slots when there are too few. A counter with
+// fewer than were requested is as large as it may be.
 func (c *eventCollector) growBPF(workloads int) {
 	if c.bpf == nil || c.bpf.Slots() < c.slots || !c.full && workloads <= c.slots {
 		return
@@ -105,9 +105,9 @@ func (c *eventCollector) growBPF(workloads int) {
 	c.openBPF(workloads)
 }
 
-// sampleBPF reads the workload's part of the ledger. What was counted in some ticks only,
-// or of some of its cgroups, stands for the others. It is scaled from the CPU time that
-// was counted to the CPU time that the workload used, which is exact.
+// sampleBPF reads the workload's part of the ledger. Counts from some ticks only, or
+// from some of its cgroups, stand for the others. They are scaled from the CPU time
+// that was counted to the CPU time that the workload used, which is exact.
 func (s *eventSensor) sampleBPF(rd *round, total unit.Value[float64]) (perf.Sample, string) {
 	if s.slot == 0 || s.w.seen%rarely == 0 {
 		if err := s.takeSlot(); err != nil {
@@ -127,7 +127,7 @@ func (s *eventSensor) sampleBPF(rd *round, total unit.Value[float64]) (perf.Samp
 		return sample, firstSample
 	}
 	scaleToUsed(&sample, total)
-	return sample, "it did not run in the ticks that were counted"
+	return sample, "it did not run in the counted ticks"
 }
 
 func scaleToUsed(sample *perf.Sample, total unit.Value[float64]) {
@@ -143,7 +143,7 @@ func scaleToUsed(sample *perf.Sample, total unit.Value[float64]) {
 	}
 }
 
-// partOf says of which part counts are that were scaled by CPU time.
+// partOf names the part that counts scaled by CPU time come from.
 func (s *eventSensor) partOf() string {
 	var of string
 	if n := s.c.oneOf(); n > 1 {
@@ -155,7 +155,8 @@ func (s *eventSensor) partOf() string {
 	return of
 }
 
-// takeSlot has BPF count the workload and the cgroups below it: those that are there now.
+// takeSlot makes BPF count the workload and the cgroups below it: those that are there
+// now.
 func (s *eventSensor) takeSlot() error {
 	ids, all, err := below(s.w.dir, s.isOther)
 	if err != nil {
@@ -171,8 +172,8 @@ func (s *eventSensor) takeSlot() error {
 	return err
 }
 
-// isOther says of a directory below the workload's whether it is a workload itself. Such
-// a workload has a slot of its own, which counts the cgroups below it, too.
+// isOther says whether a directory below the workload's is a workload itself. Such a
+// workload has a slot of its own, which counts the cgroups below it, too.
 func (s *eventSensor) isOther(dir string) bool {
 	top := strings.TrimSuffix(s.w.dir, s.w.ID)
 	return s.c.of["/"+strings.TrimLeft(strings.TrimPrefix(dir, top), "/")] != nil

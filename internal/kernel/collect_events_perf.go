@@ -8,8 +8,8 @@ import (
 	"homenode/internal/kernel/perf"
 )
 
-// perfCounting is what counting by perf's groups remembers. Where descriptors are too
-// few for all workloads, they take turns.
+// perfCounting is the state of counting by perf's groups. If there are too few
+// descriptors for all workloads, they take turns.
 type perfCounting struct {
 	budget perf.Budget
 	turns  perf.Turns
@@ -38,8 +38,8 @@ func (c *eventCollector) takeTurns(rd *round) error {
 		waiting, len(all), all[0].Files, c.budget.Files)
 }
 
-// candidates are the workloads that can be counted. What could not be opened is spared
-// for a while.
+// candidates are the workloads that can be counted. Those that could not be opened are
+// left out for a while.
 func (c *eventCollector) candidates(rd *round) []perf.Candidate {
 	each := len(rd.topology.Machine.OnlineCPUs().IDs()) * (len(c.meter.Table().Events) + 1)
 	all := make([]perf.Candidate, 0, len(rd.workloads))
@@ -55,7 +55,7 @@ func (c *eventCollector) candidates(rd *round) []perf.Candidate {
 	return all
 }
 
-// sampleGroup reads the workload's group, and opens it first where that is due.
+// sampleGroup reads the workload's group, and opens it first when that is due.
 func (s *eventSensor) sampleGroup(rd *round) (perf.Sample, string) {
 	if s.group == nil && s.c.chosen[s.w.ID] {
 		s.openGroup(rd)

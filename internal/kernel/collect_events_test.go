@@ -23,7 +23,7 @@ import (
 	"homenode/internal/window"
 )
 
-// countingPerf has cycles and the like grow at each read, and knows what is open.
+// countingPerf makes cycles and the like grow at each read, and knows what is open.
 type countingPerf struct {
 	open map[int]bool
 	next int
@@ -85,8 +85,8 @@ func readRounds(t *testing.T, r *Reader, c *clock, p *countingPerf, n int, each 
 	}
 }
 
-// With room for two of six, each is counted in turn, what is not counted is unknown and
-// says why, and the budget holds.
+// With room for two of six, each is counted in turn, a figure that is not counted is
+// unknown with a reason, and the budget holds.
 func TestCountedInTurns(t *testing.T) {
 	p := &countingPerf{open: map[int]bool{}}
 	each := 4 * (len(perf.Generic.Events) + 1)
@@ -117,8 +117,9 @@ func TestCountedInTurns(t *testing.T) {
 	}
 }
 
-// What classes are inferred from is counted where that is asked for; a PMU that has no
-// room for it counts the rest, and says so; where it was not asked for there is nothing.
+// The events that classes are inferred from are counted where that is asked for. A PMU
+// without room for them counts the rest, and says so. Where they were not asked for
+// there is nothing.
 func TestPenaltyIsCountedIfAskedFor(t *testing.T) {
 	for _, try := range []struct {
 		asked, want bool
@@ -146,7 +147,7 @@ func TestPenaltyIsCountedIfAskedFor(t *testing.T) {
 	}
 }
 
-// A refusal is a problem of the window, and the rest of the window is there.
+// A refusal is a problem of the window; the rest of the window is there.
 func TestRefusedEvents(t *testing.T) {
 	for _, errno := range []error{sys.EMFILE, sys.ENOSPC, sys.EACCES} {
 		p := &countingPerf{open: map[int]bool{}, deny: errno}
@@ -159,7 +160,7 @@ func TestRefusedEvents(t *testing.T) {
 	}
 }
 
-// On the running kernel, where it lets us: windows come, and BPF counts or says why not.
+// On the running kernel, if it permits: windows come, and BPF counts or says why not.
 func TestLiveBPFReader(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
@@ -192,8 +193,8 @@ func belowTree(t *testing.T, n int) string {
 	return top
 }
 
-// What is a workload itself has a slot of its own, with those below it; more than are
-// looked at is reported.
+// A cgroup that is itself a workload has a slot of its own, with those below it; more
+// cgroups than are read are reported.
 func TestBelow(t *testing.T) {
 	top := belowTree(t, 3)
 	none := func(string) bool { return false }
@@ -227,8 +228,8 @@ func TestOtherThan(t *testing.T) {
 	}
 }
 
-// Counts of a part of a workload are estimates, and say of what part, also where each
-// tick counts.
+// Counts of a part of a workload are estimates, and name the part, also where each tick
+// counts.
 func TestPartly(t *testing.T) {
 	for _, c := range []struct {
 		ticks  int
@@ -244,7 +245,7 @@ func TestPartly(t *testing.T) {
 	}
 }
 
-// liveBPF is a reader of the running kernel that counts by BPF, of cgroups that the test
+// liveBPF is a reader of the running kernel that counts cgroups by BPF, which the test
 // makes below a new one.
 func liveBPF(t *testing.T, slots int) (r *Reader, events *eventCollector, top string) {
 	t.Helper()
@@ -277,8 +278,8 @@ func liveBPF(t *testing.T, slots int) (r *Reader, events *eventCollector, top st
 	return r, events, top
 }
 
-// A workload that makes cgroups without end does not fill the map for others: those that
-// are gone leave their places, and where there are too many at once it is made anew.
+// A workload that makes cgroups without end does not fill the map for others: ended
+// cgroups free their slots, and when there are too many at once the map is made again.
 func TestLiveBPFChurn(t *testing.T) {
 	r, events, top := liveBPF(t, 2) // room for eight
 	made := func(n int) func() {
@@ -309,7 +310,7 @@ func TestLiveBPFChurn(t *testing.T) {
 	}
 	events.growBPF(1)
 	if events.slots <= 2 || s.slot != 0 {
-		t.Fatalf("not made anew, of %d slots", events.slots)
+		t.Fatalf("not made again, of %d slots", events.slots)
 	}
 	if events.bpf == nil {
 		t.Skipf("no PMU to count with: %v", r.problems)

@@ -36,18 +36,18 @@ func ParseHintMode(text string) (HintMode, error) {
 }
 
 const (
-	// hintTasks are looked at in a round, of all workloads together. Each costs some
+	// hintTasks threads are read in a round, of all workloads together. Each costs some
 	// 20 µs; more see a change sooner where threads are many.
 	hintTasks = 64
-	// hintThreads are remembered of a workload: a sample of those that it has.
+	// hintThreads threads of a workload are remembered: a sample.
 	hintThreads = 256
-	// hintAge is how long a thread's faults are believed that were not followed by
-	// others: two scans at their slowest (numa_balancing_scan_period_max_ms, 60 s).
+	// hintAge is how long a thread's faults are valid without new ones: two scans at
+	// their slowest (numa_balancing_scan_period_max_ms, 60 s).
 	hintAge = 2 * time.Minute
-	// hintPages are too few to say a share by: ± 9 % at 32.
+	// With hintPages or fewer there is no share: ± 9 % at 32.
 	hintPages = 32
-	// hintCovers is the share of the workload's CPU time of whose threads faults must be
-	// known. What is bound by a memory policy has none: the kernel does not scan it.
+	// hintCovers is the share of the workload's CPU time for whose threads faults must
+	// be known. Memory that a policy binds has none: the kernel does not scan it.
 	hintCovers = 0.5
 )
 
@@ -59,7 +59,7 @@ type hintCollector struct {
 	balancing unix.Kept // /proc/sys/kernel/numa_balancing
 
 	// Of this round:
-	why   string // there are none; "": there are
+	why   string // why there are none; "": there are
 	each  int    // threads of a workload
 	left  int    // of all
 	turns uint64 // rounds until each workload had one
@@ -86,9 +86,9 @@ func (c *hintCollector) begin(rd *round) error {
 	return nil
 }
 
-// none says why there are no hint faults; "" where there are. The kernel's switch has a
-// bit for each of its two modes: 1 is what moves pages between nodes; 2 (5.18) looks for
-// hot pages on slow ones, and scans nothing else.
+// none says why there are no hint faults; "" if there are. The kernel's switch has a
+// bit for each of its two modes: 1 moves pages between nodes; 2 (5.18) looks for hot
+// pages on slow ones, and scans nothing else.
 func (c *hintCollector) none(rd *round) string {
 	if c.mode == HintsOff {
 		return "hint faults are switched off"
@@ -138,7 +138,7 @@ func counted(w *window.Workload) bool {
 	return w.LocalLoads.Known() && w.RemoteLoads.Known() || w.Traffic.Known() && w.LocalTraffic.Known()
 }
 
-// look reads the next threads, from where it stopped the last time.
+// look reads the next threads, from where the last look stopped.
 func (s *hintSensor) look(rd *round) {
 	if s.threads == nil {
 		s.threads = map[int]*threadHints{}
@@ -195,13 +195,14 @@ type threadHints struct {
 
 // see takes a new look at the thread.
 //
-//  1. Between two looks the kernel has halved what it remembers once for each scan
-//     that was followed by a fault of this thread (task_numa_placement in
-//     kernel/sched/fair.c), rounding up, and added what came in. How often is not
-//     said, but at most as often as its address space was scanned.
-//  2. So what is more than the remembered, halved for each scan, is new: of several
-//     scans the last one counts whole, the one before half.
-//  3. A thread whose run time or scans went backwards is another thread of that id.
+//  1. Between two looks the kernel has halved what it remembers once for each scan that
+//     was followed by a fault of this thread (task_numa_placement in kernel/sched/fair.c),
+//     rounding up, and added the new faults. The number of halvings is not shown, but it
+//     is at most the number of scans of its address space.
+//  2. So everything above the remembered count, halved for each scan, is new: of
+//     several scans the last one counts in full, the one before half.
+//  3. A thread whose run time or scans went backwards is another thread with the same
+//     id.
 func (t *threadHints) see(h procfs.TaskHints, now time.Time) {
 	if t.at.IsZero() || h.Ran < t.Ran || h.ScanSeq < t.ScanSeq { // 3
 		*t = threadHints{TaskHints: h, at: now, fresh: h.Faults, since: now}
@@ -237,9 +238,9 @@ func sumFaults(by []procfs.NodeFaults) (sum uint64) {
 	return sum
 }
 
-// sum adds the threads up. A thread that uses much CPU time touches memory
-// more often than its share of pages says, so each thread's local share weighs as
-// its CPU time; the two add up to the pages that were seen.
+// sum adds up the threads. A thread that uses much CPU time touches memory more often
+// than its share of pages shows, so each thread's local share is weighted by its CPU
+// time; the two figures add up to the pages that were seen.
 func (s *hintSensor) sum(now time.Time, tasks int) (local, remote unit.Value[uint64]) {
 	var pages uint64
 	var cpu, covered, near float64

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/window"
 )
 
-// sched is what the kernel says of a thread: pages by node.
+// sched is the kernel's text about a thread: pages by node.
 func sched(run time.Duration, scans, node int, pages ...int) string {
 	text := fmt.Sprintf("x (1, #threads: 2)\n%s\nse.sum_exec_runtime    : %d.%06d\nmm->numa_scan_seq    : %d\ncurrent_node=%d, numa_group_id=0\n",
 		strings.Repeat("-", 67), run.Milliseconds(), run%time.Millisecond, scans, node)
@@ -43,8 +43,8 @@ func TestHintFaults(t *testing.T) {
 		t.Errorf("one look: %v", a.LocalFaults)
 	}
 	clock.at = clock.at.Add(10 * time.Second)
-	// Of thread 10: 100 was halved to 50; 50 and 100 are new. Of 11: nothing is new, so
-	// all of before is what is known.
+	// Thread 10: 100 was halved to 50; 50 and 100 are new. Thread 11: nothing is new,
+	// so all of the earlier count is what is known.
 	kerneltest.Write(t, root, hintFiles(map[int]string{10: sched(4*time.Second, 2, 0, 100, 50), 11: sched(2*time.Second, 2, 1, 0, 40)}))
 	a = read(t, r).Workloads[0]
 	// 10: 3 s of 10, half is local; 11: 1 s, all is local (20 are new of 40). 5/8 of 120.
@@ -90,7 +90,7 @@ func TestHintFaultsUnknown(t *testing.T) {
 	}
 }
 
-// What is counted is not estimated, unless the configuration wants both.
+// Counted accesses are not estimated, unless the configuration wants both.
 func TestHintFaultsWhereCounted(t *testing.T) {
 	w := window.Workload{LocalLoads: unit.Measured[uint64](1, "x"), RemoteLoads: unit.Measured[uint64](1, "x")}
 	if !counted(&w) || counted(&window.Workload{}) || counted(&window.Workload{Traffic: unit.Measured(unit.MiB, "x")}) {

@@ -14,15 +14,15 @@ import (
 	"homenode/internal/window"
 )
 
-// memorySensor reads resident memory by node from memory.numa_stat. Where there is none,
-// it reads the numa_maps of every process. That costs as much as the workload is large,
-// so workloads take turns, one a round, and keep their last figures in between.
+// memorySensor reads resident memory by node from memory.numa_stat. Without that file
+// it reads the numa_maps of every process. The cost grows with the workload's size, so
+// workloads take turns, one a round, and keep their last figures in between.
 type memorySensor struct {
 	w      *workload
 	stat   *unix.Kept
 	maps   cgroup.NumaStat // from numa_maps
-	at     int             // round of the workload's in which maps was read; −1: never
-	partly error           // maps has not all
+	at     int             // the workload's round in which maps was read; −1: never
+	partly error           // maps is incomplete
 }
 
 func newMemorySensor(w *workload) sensor {
@@ -67,9 +67,9 @@ func setMemory(rd *round, out *window.Workload, stat cgroup.NumaStat, from strin
 	}
 }
 
-// sumNumaMaps counts a mapping's pages as anon up to its anon count, spread over
-// nodes in proportion: numa_maps has no anon count by node. An error says that it has not
-// all of them.
+// sumNumaMaps counts a mapping's pages as anon up to its anon count, spread over nodes
+// in proportion: numa_maps has no anon count by node. An error means that some are
+// missing.
 func sumNumaMaps(rd *round, w *workload) (cgroup.NumaStat, error) {
 	s := cgroup.NumaStat{Anon: map[int]unit.Bytes{}, File: map[int]unit.Bytes{}}
 	err := rd.eachVMA(w, 1<<30, func(_ int, v procfs.VMA) {

@@ -15,7 +15,7 @@ import (
 var errNoMemoryHier = errors.New("its processes are in another cgroup of the memory hierarchy")
 
 // memoryLimitCollector reads the least memory limit of each workload and of the cgroups
-// above it, each of which is read once a round.
+// above it. Each cgroup above is read once a round.
 type memoryLimitCollector struct {
 	base
 	above map[string]*limitFile // by id
@@ -111,7 +111,7 @@ func (c *memoryLimitCollector) limitOf(rd *round, h cgroup.Hier, id string) (uni
 	return limit, err
 }
 
-// readLimit is none where the controller is off: nothing limits memory there.
+// readLimit is none if the controller is off: then nothing limits memory.
 func readLimit(buf *unix.Buffer, k *unix.Kept) (unit.Opt[unit.Bytes], error) {
 	data, err := k.ReadLine(buf)
 	if err != nil {

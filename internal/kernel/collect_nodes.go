@@ -21,7 +21,7 @@ type nodeCollector struct {
 	stat     unix.Kept
 	meminfo  []unix.Kept // parallel to the machine's nodes
 	ticks    map[int]tickPair
-	topology int // Topology.Reads that these are of
+	topology int // Topology.Reads when these were opened
 }
 
 func newNodeCollector(h *host) *nodeCollector {
@@ -47,7 +47,7 @@ func (c *nodeCollector) begin(rd *round) error {
 	return nil
 }
 
-// reopen is due when the machine was read anew.
+// reopen is due when the machine was read again.
 func (c *nodeCollector) reopen(rd *round) {
 	c.close()
 	c.topology, c.meminfo, c.ticks = rd.topology.Reads, nil, map[int]tickPair{}
@@ -96,8 +96,8 @@ func (c *nodeCollector) readStat(rd *round) error {
 	return err
 }
 
-// busy adds up the share of its time that each CPU was busy. It uses
-// shares because a tickless CPU may miss ticks of both kinds alike.
+// busy adds up the share of its time that each CPU was busy. It uses shares because a
+// tickless CPU may miss ticks of both kinds.
 func (c *nodeCollector) busy(cpus []int) unit.Value[float64] {
 	sum := 0.0
 	for _, cpu := range cpus {

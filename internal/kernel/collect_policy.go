@@ -13,21 +13,23 @@ import (
 )
 
 const (
-	// policyShare of the sampled pages under a policy of the workload's own make
-	// it pinned. Lower sees every small bound buffer; higher lets a cpuset rebind
-	// what was placed on purpose (docs: binding without the stall).
+	// policyShare: from this share of sampled pages under a policy of its own the
+	// workload counts as pinned. Lower reacts to every small bound buffer; higher lets
+	// a cpuset rebind memory that was placed on purpose (docs: binding without the
+	// stall).
 	policyShare = 0.1
-	// policyProcesses are sampled of a workload; more cost more. policyAgain are sampled
-	// where the last sample had no policy: a new one shows in each of its processes, or
-	// all are looked at.
+	// policyProcesses processes of a workload are sampled; more cost more. policyAgain
+	// are sampled where the last sample had no policy: a new one shows in each of its
+	// processes, or all are read.
 	policyProcesses, policyAgain = 8, 2
-	// policySettled is the round of the second look: a new workload has come to rest.
+	// policySettled is the round of the second look, when a new workload has settled.
 	policySettled = 4
 	// policyCost is the share of one CPU that later looks may take: the kernel walks
 	// every page of a process for its numa_maps, some 1.5 ms for 100 MiB. Higher finds a
 	// late mbind sooner.
 	policyCost = 0.0001
-	// policySaved is the most of it that is saved up: one look at a small workload.
+	// policySaved is the most of that time that is saved up: one look at a small
+	// workload.
 	policySaved = 2 * time.Millisecond
 )
 
@@ -58,7 +60,7 @@ func (c *policyCollector) attach(w *workload) sensor {
 
 func (c *policyCollector) forget(id string) { delete(c.of, id) }
 
-// begin finds the workload that was not looked at for longest, if there is time for a look.
+// begin finds the workload whose last look is oldest, if there is time for a look.
 func (c *policyCollector) begin(rd *round) error {
 	now := rd.now()
 	if !c.at.IsZero() {
@@ -87,7 +89,7 @@ func (s *policySensor) read(rd *round, out *window.Workload) error {
 	return nil
 }
 
-// unknown leaves the binding as it is: nothing is known against it.
+// unknown leaves the binding as it is: nothing speaks against it.
 func (s *policySensor) unknown(*round, *window.Workload, string) {}
 
 func (s *policySensor) look(rd *round) {
@@ -112,8 +114,8 @@ func (s *policySensor) lookAgain(rd *round) {
 	}
 }
 
-// sample says why the workload's memory counts as pinned by itself; "": it does not. Of
-// what is too large, the part that was read counts.
+// sample says why the workload's memory counts as pinned by itself; "": it does not. If
+// a file is too large, the part that was read counts.
 func (s *policySensor) sample(rd *round, processes int) string {
 	var all, explicit uint64
 	example := ""

@@ -11,8 +11,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Looks again come one workload at a time, the one not seen for longest first, and only
-// when the time is there.
+// Later looks come one workload at a time, the one with the oldest look first, and only
+// when there is time.
 func TestPoliciesInTurns(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c, rd := newPolicyCollector(), &round{host: &host{now: func() time.Time { return now }}, seq: 9}

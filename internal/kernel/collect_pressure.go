@@ -14,9 +14,9 @@ import (
 
 var errNoPressure = errors.New("no cpu.pressure: its cpu controller is not cgroup v2's")
 
-// pressureSensor reads the share of the time since the round before in which a thread of
-// the workload waited for a CPU. cpu.pressure of v2 is one small file; per thread it
-// would be one /proc/PID/task/TID/schedstat for each.
+// pressureSensor reads the share of the time since the round before in which a thread
+// of the workload waited for a CPU. cpu.pressure of v2 is one small file; without it,
+// one /proc/PID/task/TID/schedstat per thread would be needed.
 type pressureSensor struct {
 	w      *workload
 	file   *unix.Kept

@@ -77,7 +77,8 @@ func (s *quotaSensor) readQuota(rd *round) (unit.Opt[float64], error) {
 	return cgroup.ParseCFSQuota(quota, period)
 }
 
-// throttledSensor reads in which share of its quota's periods the quota was used up.
+// throttledSensor reads the share of its quota's periods in which the quota was used
+// up.
 type throttledSensor struct {
 	hier   cgroup.Hier
 	stat   *unix.Kept
@@ -88,7 +89,7 @@ func newThrottledSensor(w *workload) sensor {
 	return &throttledSensor{hier: w.cpuHier, stat: w.file(w.cpuHier, "cpu.stat")}
 }
 
-// read needs no file where the CPU time is in cpu.stat, too. Without a quota there is
+// read needs no file if the CPU time comes from cpu.stat, too. Without a quota there is
 // nothing to throttle.
 func (s *throttledSensor) read(rd *round, out *window.Workload) error {
 	if !out.Quota.Known() {

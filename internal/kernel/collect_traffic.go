@@ -16,11 +16,11 @@ type trafficCollector struct {
 	monitor  *resctrl.Monitor // nil: why says why
 	why      string
 	always   error // a problem of every window
-	topology int   // Topology.Reads that the monitor has
+	topology int   // Topology.Reads of the monitor
 }
 
-// newTrafficCollector looks whether resctrl is mounted. That it could be and is not is
-// worth saying once; that a machine has none is no problem.
+// newTrafficCollector checks whether resctrl is mounted. If the machine has it and it
+// is not mounted, that is reported once; a machine without it is no problem.
 func newTrafficCollector(h *host, cfg resctrl.Config) *trafficCollector {
 	c := &trafficCollector{topology: h.topology.Reads}
 	if cfg.Off {
@@ -59,7 +59,8 @@ func (c *trafficCollector) finish(rd *round) error {
 	})
 }
 
-// close removes the groups that were made. What fails is left to the next start.
+// close removes the groups that were made. The next start removes what could not be
+// removed.
 func (c *trafficCollector) close() {
 	if c.monitor != nil {
 		_ = c.monitor.Close()

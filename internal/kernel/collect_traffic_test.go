@@ -16,8 +16,8 @@ import (
 
 const mounted = "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n99 31 0:50 / /sys/fs/resctrl rw - resctrl resctrl rw\n"
 
-// A tree without the kernel's token is only read: a running homenode's group is found by
-// its name, and no other is made.
+// A tree without the kernel's token is only read: a running homenode's group is found
+// by its name, and no other is made.
 func TestTrafficOfATree(t *testing.T) {
 	root := fakeV2(t)
 	const top = "/sys/fs/resctrl"

@@ -19,7 +19,7 @@ import (
 	"homenode/internal/window"
 )
 
-// cpuTime reports what the benchmark's own thread used: a busy host's wall time says
+// cpuTime reports what the benchmark's own thread used: on a busy host wall time means
 // nothing.
 func cpuTime(b *testing.B) func() {
 	runtime.LockOSThread()
@@ -30,8 +30,8 @@ func cpuTime(b *testing.B) func() {
 	}
 }
 
-// One look at a thread of the running kernel, which makes the text anew: what hint
-// faults cost, times HintTasks a round.
+// One look at a thread of the running kernel, which formats the text again: the cost of
+// hint faults, times HintTasks a round.
 func BenchmarkHintLook(b *testing.B) {
 	var buf unix.Buffer
 	path := "/proc/" + strconv.Itoa(os.Getpid()) + "/task/" + strconv.Itoa(syscall.Gettid()) + "/sched"
@@ -54,8 +54,8 @@ func BenchmarkHintLook(b *testing.B) {
 	}
 }
 
-// What a workload costs more in each window: cpu.pressure, what cpu.stat says of the
-// quota, and the memory limits of itself and of its parent.
+// The extra cost of a workload in each window: cpu.pressure, the quota in cpu.stat, and
+// the memory limits of itself and of its parent.
 func BenchmarkWorkloadLimits(b *testing.B) {
 	root := kerneltest.Tree(b, fakeFilesV2().With(kerneltest.Files{
 		top + "/demo/a/cpu.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=100\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
@@ -89,8 +89,8 @@ func BenchmarkWorkloadLimits(b *testing.B) {
 	}
 }
 
-// A window of 50 workloads: what the loop and all collectors cost together, of which the
-// fake tree's files are the most.
+// A window of 50 workloads: the cost of the loop and all collectors together, most of
+// it for the fake tree's files.
 func BenchmarkReadWindow(b *testing.B) {
 	now := time.Unix(1000, 0)
 	r, err := NewReader(Config{Root: kerneltest.Tree(b, manyFiles(50)), Roots: []string{"/demo/*"}, Now: func() time.Time { return now }})

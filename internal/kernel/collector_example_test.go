@@ -18,8 +18,8 @@ import (
 	"homenode/internal/window"
 )
 
-// The example of docs/architecture.md, "Add a collector": TestExampleIsTheDocumented
-// holds that the two are the same.
+// The example of docs/architecture.md, "Add a collector". TestExampleIsTheDocumented
+// requires that the two are the same.
 
 // taskCountSensor reads how many tasks a workload has from pids.current (since 4.3).
 type taskCountSensor struct{ file *unix.Kept }
@@ -60,8 +60,8 @@ func withTaskCount(t *testing.T, content string) window.Window {
 	return read(t, r)
 }
 
-// A collector that is added fills in its figure. Where it fails the figure is unknown,
-// with the reason, and every other figure is what it is without the collector.
+// A collector that is added fills in its figure. If it fails the figure is unknown,
+// with the reason, and every other figure is the same as without the collector.
 func TestAddACollector(t *testing.T) {
 	if w := withTaskCount(t, "17\n"); w.Workloads[0].Tasks != unit.Measured(17, "pids.current") {
 		t.Errorf("tasks: %v", w.Workloads[0].Tasks)
@@ -78,7 +78,7 @@ func TestAddACollector(t *testing.T) {
 	}
 }
 
-// failing is a collector of which every call fails.
+// failing is a collector whose calls all fail.
 type failing struct{ base }
 
 func (failing) begin(*round) error      { return errors.New("it could not begin") }
@@ -91,7 +91,7 @@ func (failing) unknown(_ *round, out *window.Workload, why string) {
 	out.LLC = unit.UnknownValue[unit.Bytes](why)
 }
 
-// No collector keeps another from reading, wherever it stands.
+// No collector prevents another from reading, at any position.
 func TestFailingCollectorIsAlone(t *testing.T) {
 	r, _ := newFake(t, fakeV2(t), Config{Roots: []string{"/demo/*"}})
 	sound := read(t, r)
@@ -103,7 +103,7 @@ func TestFailingCollectorIsAlone(t *testing.T) {
 			t.Errorf("at %d: problems %q", place, got)
 		}
 		w.Problems = sound.Problems
-		for _, w := range []*window.Window{&w, &sound} { // what the failing one says, and who it is of
+		for _, w := range []*window.Window{&w, &sound} { // the failing one's reason, and that it is its own
 			w.Workloads[0].LLC = unit.Value[unit.Bytes]{}
 		}
 		if got, want := withoutRoots(w), withoutRoots(sound); got != want {
@@ -112,8 +112,8 @@ func TestFailingCollectorIsAlone(t *testing.T) {
 	}
 }
 
-// withoutRoots is a window as text. The two trees have different folders, which reasons
-// name.
+// withoutRoots is a window as text, without the roots: the two trees have different
+// folders, and reasons name them.
 func withoutRoots(w window.Window) string {
 	words := strings.Fields(fmt.Sprintf("%+v", w))
 	for i, word := range words {
@@ -138,7 +138,7 @@ func architectureText(t *testing.T, heading string) string {
 	return text
 }
 
-// The documentation's example is the one that is tested here.
+// The example in the documentation is the tested one.
 func TestExampleIsTheDocumented(t *testing.T) {
 	_, code, _ := strings.Cut(architectureText(t, "### Add a collector"), "```go\n")
 	code, _, found := strings.Cut(code, "```")
@@ -151,7 +151,7 @@ func TestExampleIsTheDocumented(t *testing.T) {
 	}
 }
 
-// The documentation lists the collectors that there are, in the order in which they read.
+// The documentation lists the existing collectors, in the order in which they read.
 func TestCollectorsAreDocumented(t *testing.T) {
 	r, _ := newFake(t, fakeV2(t), Config{})
 	var want, got []string

@@ -14,10 +14,9 @@
 //	ThreadReader.Read ──▶ window.Window of single threads, many times a second
 //	Live ── migrate.Mover     moves pages; cannot be had from a recorded tree
 //
-// A reader returns what it got; what it could not read is unknown, with the
-// reason beside it, and a sentence in Window.Problems where an operator could do
-// something about it. A workload that vanishes between being found and being
-// read is left out.
+// A reader returns what it could read; the rest is unknown, with the reason beside it.
+// Window.Problems has a sentence where an operator could do something about it. A
+// workload that vanishes between being found and being read is left out.
 //
 // It is NOT for: writing settings (owner/…), deciding (policy), or naming
 // services: Service, Approved and Target are the agent's to fill in.

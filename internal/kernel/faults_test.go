@@ -27,8 +27,8 @@ func interfere(t *testing.T, f func(n int, path string)) {
 }
 
 // A cgroup that goes away between any two calls of a round is in the window or is not,
-// and another one beside it is read as ever; the round after that it is forgotten, and one
-// that is made anew under its name begins anew.
+// and another one beside it is read as before. The round after that it is forgotten,
+// and a new cgroup with the same name begins at zero.
 func TestCgroupGoneBetweenCalls(t *testing.T) {
 	kerneltest.InMemory(t)
 	for n, last := 1, false; !last; n++ {
@@ -81,13 +81,13 @@ func goneAfter(t *testing.T, r *Reader, clock *clock, root Root, n int) {
 	clock.at = clock.at.Add(time.Second)
 	w := read(t, r)
 	if a, ok := w.Workload("/demo/a"); !ok || a.CPU.Known() {
-		t.Fatalf("gone before call %d: made anew: %+v", n, a.CPU)
+		t.Fatalf("gone before call %d: made again: %+v", n, a.CPU)
 	}
 }
 
-// The length of a window is what the monotonic clock says, however the wall clock was
-// set; what is written down is the time of day. While the machine sleeps neither that
-// clock nor the CPU times go on.
+// The length of a window is by the monotonic clock, however the wall clock was set; the
+// recorded time is the time of day. While the machine sleeps neither that clock nor the
+// CPU times advance.
 func TestWindowLengthIsMonotonic(t *testing.T) {
 	root := fakeV2(t)
 	r, err := NewReader(Config{Root: root, Roots: []string{"/demo/*"}})
@@ -105,8 +105,8 @@ func TestWindowLengthIsMonotonic(t *testing.T) {
 	}
 }
 
-// A clock that goes backwards all the same, or stands still, makes figures unknown, never
-// negative or endless.
+// A clock that goes backwards anyway, or stands still, makes figures unknown, never
+// negative or infinite.
 func TestClockGoesBackwards(t *testing.T) {
 	for _, step := range []time.Duration{0, -time.Hour, 1} {
 		root := fakeV2(t)
@@ -160,8 +160,8 @@ func openFiles(t *testing.T) int {
 	return len(all)
 }
 
-// 2,000 cgroups: all are in the window, descriptors stay within what is allowed, nothing
-// is held of those that went, and memory is some kB for each.
+// 2,000 cgroups: all are in the window, descriptors stay within the limit, nothing is
+// held for those that ended, and memory is some kB for each.
 func TestManyCgroups(t *testing.T) {
 	kerneltest.InMemory(t)
 	const n = 2000
@@ -201,8 +201,8 @@ func heapNow() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Few descriptors: with 200 cgroups and room for 64 files all of them are read all the
-// same, and the process has descriptors left for its journal.
+// Few descriptors: with 200 cgroups and room for 64 files all of them are still read,
+// and the process has descriptors left for its journal.
 func TestFewDescriptors(t *testing.T) {
 	kerneltest.InMemory(t)
 	const n = 200
@@ -252,7 +252,7 @@ func checkAllRead(t *testing.T, w window.Window, round int) {
 	}
 }
 
-// A cgroup file system that is read-only is known before anything is tried.
+// A read-only cgroup file system is detected before anything is tried.
 func TestReadOnlyCgroups(t *testing.T) {
 	for mount, want := range map[string]bool{
 		"41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n":                         false,
@@ -267,8 +267,8 @@ func TestReadOnlyCgroups(t *testing.T) {
 	}
 }
 
-// A CPU that comes back while the machine is read, which takes a while after another went,
-// is there in the next window at the latest.
+// A CPU that comes back while the machine is read, which takes a while after another
+// one went, is there in the next window at the latest.
 func TestHotplugWhileMachineIsRead(t *testing.T) {
 	some := kerneltest.Files{"/sys/devices/system/cpu/online": "0-2\n", "/sys/devices/system/node/node1/cpulist": "2\n"}
 	all := kerneltest.Files{"/sys/devices/system/cpu/online": "0-3\n", "/sys/devices/system/node/node1/cpulist": "2-3\n"}

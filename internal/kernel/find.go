@@ -28,7 +28,7 @@ func Workloads(root Root) (ids []string, err error) {
 	return ids, err
 }
 
-// FindWorkload finds the workload with that id, or whose id ends in that name.
+// FindWorkload finds the workload with that id, or with an id that ends in that name.
 func FindWorkload(root Root, name string) (string, error) {
 	all, err := Workloads(root)
 	if err != nil {
@@ -49,10 +49,10 @@ func FindWorkload(root Root, name string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("find workload %s: it is the name of several, give the path: %s (%w)", name, strings.Join(found, ", "), ErrMalformed)
+	return "", fmt.Errorf("find workload %s: several workloads have that name: give the path: %s (%w)", name, strings.Join(found, ", "), ErrMalformed)
 }
 
-// maxAsked is how many of a workload's processes are asked which user they run as.
+// maxAsked is the number of a workload's processes whose user is read.
 const maxAsked = 64
 
 // RunsAs says that one of a workload's processes belongs to a user.
@@ -62,7 +62,7 @@ func RunsAs(root Root, workload string, uid uint32) bool {
 		return false
 	}
 	var buf unix.Buffer
-	pids, _ := layout.PIDs(nil, workload, &buf) // what cannot be read is not that user's
+	pids, _ := layout.PIDs(nil, workload, &buf) // a process that cannot be read is not that user's
 	for _, pid := range pids[:min(maxAsked, len(pids))] {
 		data, err := buf.ReadFile(root.Path(fmt.Sprintf("/proc/%d/status", pid)))
 		if err != nil {
@@ -89,7 +89,7 @@ func FindCgroup(root Root, name string) (string, error) {
 		return "", fmt.Errorf("find cgroup %s: the root is no workload: leave the flag out to see the host (%w)", name, ErrMalformed)
 	}
 	if _, err := unix.Inode(layout.Path(layout.Cpuset, id, "")); err != nil {
-		return "", fmt.Errorf("find cgroup %s: there is none of that path below %s (%w)", name, layout.Cpuset.Mount, ErrGone)
+		return "", fmt.Errorf("find cgroup %s: no cgroup has that path below %s (%w)", name, layout.Cpuset.Mount, ErrGone)
 	}
 	found, err := layout.Discover([]string{Literal(id)})
 	if err == nil && !slices.ContainsFunc(found, func(c cgroup.Cgroup) bool { return c.ID == id }) {
@@ -101,7 +101,7 @@ func FindCgroup(root Root, name string) (string, error) {
 	return id, nil
 }
 
-// Literal is a glob that matches one cgroup: systemd's names have backslashes.
+// Literal is a glob that matches exactly one cgroup: systemd's names have backslashes.
 func Literal(id string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(id)
 }

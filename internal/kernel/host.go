@@ -16,7 +16,7 @@ import (
 // matters here (USER_HZ, include/asm-generic/param.h).
 const userHZ = 100
 
-// host is where a reader reads, and what all that read there share.
+// host is where a reader reads, and what all readers there share.
 type host struct {
 	root     Root
 	proc     string // "/proc/" below the root
@@ -56,7 +56,7 @@ func (h *host) nodeCount() int { return len(h.topology.Machine.Nodes) }
 
 func (h *host) pageSize() unit.Bytes { return h.topology.Machine.PageSize.Or(4 * unit.KiB) }
 
-// procPath is a file of a process. A snapshot makes thousands of them.
+// procPath is a file of a process. A snapshot builds thousands of them.
 func (h *host) procPath(pid int, file string) string { return h.proc + strconv.Itoa(pid) + "/" + file }
 
 // taskPath is a file of a thread.
@@ -74,7 +74,7 @@ func (h *host) threadStat(tid int) (procfs.TaskStat, error) {
 	return procfs.ParseTaskStat(data)
 }
 
-// unknownByNode is a slice by node of which nothing is known, and why.
+// unknownByNode is a slice by node of unknown values, with the reason.
 func unknownByNode[T any](n int, why string) []unit.Value[T] {
 	all := make([]unit.Value[T], n)
 	for i := range all {

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/kernel/kerneltest"
 )
 
-// hostileMaps is a numa_maps of one file that is mapped so many times under a path of 4 KiB.
+// hostileMaps is a numa_maps of one file mapped n times under a path of 4 KiB.
 func hostileMaps(n int) string {
 	var text strings.Builder
 	path := strings.Repeat("directory/", 400)
@@ -23,9 +23,9 @@ func hostileMaps(n int) string {
 	return text.String()
 }
 
-// A process whose numa_maps has many megabytes takes no memory of the reader's, and what
-// it has is unknown, with the reason; the others' figures are there. Once it is small
-// again it is read.
+// A process whose numa_maps has many megabytes takes none of the reader's memory, and
+// its figures are unknown, with the reason; the figures of the others are there. Once
+// it is small again it is read.
 func TestHugeNumaMaps(t *testing.T) {
 	kerneltest.InMemory(t)
 	root := fakeV2(t)
@@ -56,7 +56,7 @@ func TestHugeNumaMaps(t *testing.T) {
 	}
 }
 
-// What all processes together may take is bounded by workload and by round.
+// The cost of all processes together is bounded by workload and by round.
 func TestManyNumaMaps(t *testing.T) {
 	root := fakeV2(t)
 	kerneltest.Remove(t, root, top+"/demo/a/memory.numa_stat")
@@ -74,8 +74,8 @@ func TestManyNumaMaps(t *testing.T) {
 	}
 }
 
-// What may be left of a journal that was lost is listed, with the command that undoes it,
-// and what is on record, or is not as homenode does it, is not.
+// Settings that may be left over from a lost journal are listed, with the command that
+// undoes each. Settings on record, or unlike homenode's, are not.
 func TestSuspects(t *testing.T) {
 	root := fakeV2(t)
 	name := "/demo/it's"
@@ -103,8 +103,8 @@ func TestSuspects(t *testing.T) {
 	}
 }
 
-// What a closer look reads of one process, and of all together, is bounded: the memory of
-// those beyond it is unknown, and the others' is there.
+// What a closer look reads of one process, and of all together, is bounded: the memory
+// of those beyond it is unknown, and that of the others is there.
 func TestSnapshotIsBounded(t *testing.T) {
 	kerneltest.InMemory(t)
 	small := "7f0000000000 default anon=3 N0=3 kernelpagesize_kB=4\n"

@@ -12,7 +12,7 @@ import (
 )
 
 // hybrid is fakeV2 with one controller on a v1 hierarchy, where the workload's process
-// is in the cgroup of that path.
+// is in the cgroup at that path.
 func hybrid(t *testing.T, controller, path string) Root {
 	root := fakeV2(t)
 	kerneltest.Write(t, root, kerneltest.Files{

@@ -12,8 +12,8 @@ import (
 // Root is where /proc and /sys are. See unix.Root.
 type Root = unix.Root
 
-// LiveToken proves that something is about the running kernel. Appliers ask for
-// one; a recorded tree cannot make one.
+// LiveToken proves that an operation is on the running kernel. Appliers require one; a
+// recorded tree cannot make one.
 type LiveToken = unix.Live
 
 // The sentinels, always wrapped.

@@ -11,8 +11,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// ReadMachine reads the topology below a root. As with machine.ParseSysfs, an
-// error beside a machine that has CPUs says what is missing from it.
+// ReadMachine reads the topology below a root. As with machine.ParseSysfs, an error
+// beside a machine that has CPUs names what is missing from it.
 func ReadMachine(root Root) (machine.Machine, error) {
 	live := root.Path("/") == "/"
 	origin := "live"

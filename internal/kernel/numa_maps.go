@@ -11,20 +11,20 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// MapsBounds is what may be read of numa_maps: any user can map a file 65,530 times under
-// a path of 4 KiB, in each of their processes.
+// MapsBounds limits the reading of numa_maps: any user can map a file 65,530 times
+// under a path of 4 KiB, in each of their processes.
 type MapsBounds struct {
 	Process, Workload, Round MapsBound
 }
 
-// MapsBound is text and time.
+// MapsBound limits text and time.
 type MapsBound struct {
 	Bytes int64
 	Time  time.Duration
 }
 
-// defaultMaps: a process with 65,530 mappings has 10 MB of text where paths are not made
-// to be long, and the kernel takes some 1.5 ms for 100 MiB of memory. Together they take
+// defaultMaps: a process with 65,530 mappings has 10 MB of text with paths of usual
+// length, and the kernel takes some 1.5 ms for 100 MiB of memory. Together they take
 // half of a period of 10 s at most.
 var defaultMaps = MapsBounds{
 	Process:  MapsBound{16 << 20, 2 * time.Second},
@@ -34,9 +34,9 @@ var defaultMaps = MapsBounds{
 
 func (b MapsBound) begin(of *unix.Budget) *unix.Budget { return of.Within(b.Bytes, b.Time) }
 
-// eachVMA visits the mappings of at most so many of a workload's processes, within the
-// bounds. It is ErrTooLarge where one of them has more, errNoAnswer where one does not
-// answer.
+// eachVMA visits the mappings of at most this many of a workload's processes, within
+// the bounds. The error is ErrTooLarge if one of them has more, errNoAnswer if one does
+// not answer.
 func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procfs.VMA)) error {
 	pids, err := rd.layout.PIDs(nil, w.ID, &rd.buf)
 	if err != nil {
@@ -59,7 +59,7 @@ func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procf
 	return nil
 }
 
-// vmas gives up where the process does not answer: a budget's time is looked at between
+// vmas gives up when the process does not answer: a budget's time is checked between
 // two system calls only.
 func (rd *round) vmas(pid int, of *unix.Budget, visit func(pid int, v procfs.VMA)) error {
 	bound := rd.bounds.Process

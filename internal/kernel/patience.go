@@ -13,30 +13,30 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Files of a process for which the kernel takes its mmap_lock (numa_maps, maps, smaps,
-// pagemap, cmdline) may not answer for as long as its owner likes: a thread that faults on
-// a file whose FUSE server is silent holds the lock for reading, one that waits to map
-// something stands in line, and all other readers stand behind it. Within a round only
-// numa_maps is such a file.
+// Files of a process that need its mmap_lock in the kernel (numa_maps, maps, smaps,
+// pagemap, cmdline) may be blocked for as long as the process's owner likes. A thread
+// that faults on a file whose FUSE server is silent holds the lock for reading; a
+// thread that wants to map something queues behind it; and all other readers queue
+// behind that one. Within a round only numa_maps is such a file.
 
 // errNoAnswer: a file of a process was not read in time.
 var errNoAnswer = errors.New("no answer")
 
-// mostHung is how many readings may hang at a time, each with a thread of its own. With as
-// many, no process is asked any more until one of them has answered.
+// mostHung is the number of readings that may hang at a time, each with a thread of its
+// own. At that number no process is read any more until one of them has answered.
 const mostHung = 8
 
-// patient reads numa_maps behind the loop's back.
+// patient reads numa_maps in the background of the loop.
 type patient struct {
-	buf  *unix.Buffer // of who reads now; nil: none is left
+	buf  *unix.Buffer // of the reading that runs now; nil: none is free
 	hung map[int]<-chan struct{}
-	cpu  time.Duration // that such readings took, for who counts the loop's
+	cpu  time.Duration // used by such readings, for the loop's CPU time
 }
 
 // mapsReading is one file that is being read.
 type mapsReading struct {
 	mu    sync.Mutex
-	over  bool // nobody waits for it
+	over  bool // no round waits for it
 	visit func(procfs.VMA)
 	cpu   time.Duration
 	err   error
@@ -52,9 +52,9 @@ func (g *mapsReading) see(v procfs.VMA) bool {
 	return !g.over
 }
 
-// numaMaps visits the mappings of a process, within the budget, or gives up after limit:
-// the reading goes on behind the loop's back, and its process is not asked again before it
-// has ended.
+// numaMaps visits the mappings of a process, within the budget, or gives up after
+// limit. The reading then continues in the background, and its process is not read
+// again before it has ended.
 func (p *patient) numaMaps(pid int, path string, b *unix.Budget, limit time.Duration, visit func(procfs.VMA)) error {
 	if p.settle(); p.hung[pid] != nil || len(p.hung) >= mostHung {
 		return fmt.Errorf("read %s: %w: %d processes do not answer, this one or others", path, errNoAnswer, len(p.hung))
@@ -102,7 +102,7 @@ func (g *mapsReading) read(path string, buf *unix.Buffer, b *unix.Budget) {
 	g.cpu = unix.ThreadCPU() - began
 }
 
-// settle forgets those that have ended meanwhile.
+// settle removes readings that have ended meanwhile.
 func (p *patient) settle() {
 	for pid, done := range p.hung {
 		select {

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// TestNumaMapsHangs: processes whose numa_maps does not answer cost a round what they may,
+// TestNumaMapsHangs: processes whose numa_maps does not answer cost a round its limit,
 // once, and the figure is unknown; one that answers again is read again.
 func TestNumaMapsHangs(t *testing.T) {
 	kerneltest.InMemory(t)
@@ -56,7 +56,7 @@ func TestNumaMapsHangs(t *testing.T) {
 	})
 }
 
-// Many that hang take no more than mostHung threads.
+// Many hanging readings take no more than mostHung threads.
 func TestManyHang(t *testing.T) {
 	kerneltest.InMemory(t)
 	files := kerneltest.Files{}

@@ -15,10 +15,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// Process is what there is to know of a process before its memory is touched.
+// Process is what is known of a process before its memory is touched.
 type Process struct {
 	PID  int
-	Name string        // as it calls itself: not ours to trust
+	Name string        // its own name: not to be trusted
 	UID  unit.Opt[int] // effective
 	Mems set.NodeSet   // that its cpuset allows
 }
@@ -26,7 +26,7 @@ type Process struct {
 // String names it: "process 12 (app)".
 func (p Process) String() string { return fmt.Sprintf("process %d (%s)", p.PID, p.Name) }
 
-// FindProcess refuses what has no memory of its own: a pid that is not there, has
+// FindProcess refuses a pid without memory of its own: one that does not exist, has
 // ended, is the kernel's, or is a thread of another process.
 func FindProcess(root Root, pid int) (Process, error) {
 	var buf unix.Buffer
@@ -34,7 +34,7 @@ func FindProcess(root Root, pid int) (Process, error) {
 		path := fmt.Sprintf("/proc/%d/%s", pid, file)
 		data, err := buf.ReadFile(root.Path(path))
 		if err = unix.Explain("read", path, "", err); errors.Is(err, ErrGone) {
-			err = fmt.Errorf("process %d: there is none, or it has ended (%w)", pid, ErrGone)
+			err = fmt.Errorf("process %d: it does not exist, or it has ended (%w)", pid, ErrGone)
 		}
 		return data, err
 	}
@@ -82,7 +82,7 @@ func ThreadIDs(root Root, pid int) (tids []int, err error) {
 	return tids, nil
 }
 
-// Powers are what this process may do to others.
+// Powers are what this process may do to other processes.
 type Powers struct {
 	UID  unit.Opt[int]
 	caps unit.Opt[uint64]
@@ -103,9 +103,9 @@ func ReadPowers(root Root) (Powers, error) {
 // Nice says that it has CAP_SYS_NICE: pages that several processes map may be moved.
 func (p Powers) Nice() bool { return p.caps.Or(0)&procfs.CapNice != 0 }
 
-// Lacks names the capabilities that acting on other users' processes takes, and that
-// it does not have: kernel_move_pages in mm/migrate.c asks for the right to trace
-// the process, and for CAP_SYS_NICE where others map the page too.
+// Lacks names the capabilities that acting on other users' processes needs and that
+// this process does not have: kernel_move_pages in mm/migrate.c requires the right to
+// trace the process, and CAP_SYS_NICE if other processes map the page too.
 func (p Powers) Lacks() (names []string) {
 	if !p.Nice() {
 		names = append(names, "CAP_SYS_NICE")

@@ -24,20 +24,20 @@ import (
 type Config struct {
 	Root  Root     // zero: "/"
 	Roots []string // globs of cgroup paths, "/demo/*"; none: every cgroup with processes
-	// Ours says whether a setting's present value was set by homenode: the
-	// journal knows. Nil: no setting is ours.
+	// Ours says whether homenode set a setting's present value, by the journal. Nil: no
+	// setting is ours.
 	Ours   func(id, file, value string) bool
 	NoPerf bool   // do not count events
 	Events string // how to: EventsAuto, EventsPerf (""), EventsBPF, EventsOff
-	Ticks  int    // by BPF: count in one of so many ticks; 0: DefaultTicks, 1: always
-	// Watched says which workloads are counted first where not all can be. Nil: none.
+	Ticks  int    // by BPF: count in one of this many ticks; 0: DefaultTicks, 1: always
+	// Watched says which workloads are counted first if not all can be. Nil: none.
 	Watched  func(id string) bool
 	Budget   perf.Budget // of perf's groups; zero: DefaultBudget
 	UserOnly bool        // count events in user mode only
 	Penalty  bool        // also count UncoreRequests, UncoreWaits and LLCMisses of workloads, where the CPU can
 	Perf     unix.Perf   // nil: the kernel's, if Root is "/"; else none
 	// Resctrl says how traffic and cache are counted where resctrl is mounted. Without
-	// its Live token, only groups that exist already are read.
+	// its Live token, only existing groups are read.
 	Resctrl   resctrl.Config
 	Hints     HintMode   // when threads' hint faults are read
 	HintTasks int        // threads whose hint faults are read in a round; 0: 64
@@ -50,7 +50,7 @@ type Config struct {
 type Reader struct {
 	host
 	roots      []string // Config.Roots
-	bare       bool     // no workloads are looked for
+	bare       bool     // workloads are not searched for
 	collectors []registered
 	workloads  map[string]*workload
 
@@ -60,8 +60,8 @@ type Reader struct {
 	always []string      // problems of every window
 }
 
-// NewReader prepares to read. It fails with ErrNotSupported where no workload
-// could be bound: no cpuset, or no machine.
+// NewReader prepares to read. It fails with ErrNotSupported if no workload could be
+// bound: no cpuset, or no machine.
 func NewReader(cfg Config) (*Reader, error) {
 	layout, err := cgroup.Find(cfg.Root)
 	if err == nil {
@@ -100,8 +100,8 @@ func newBareReader(cfg Config, why string) (*Reader, error) {
 	return r, nil
 }
 
-// newIDReader knows the ids of the nodes and nothing else. That takes one file; a
-// machine's topology takes many for every CPU.
+// newIDReader knows only the ids of the nodes. That takes one file; a machine's
+// topology takes many for every CPU.
 func newIDReader(cfg Config) (*Reader, error) {
 	const file = "/sys/devices/system/node/online"
 	r := emptyReader(cfg)
@@ -133,10 +133,10 @@ func (r *Reader) Machine() machine.Machine { return r.topology.Machine }
 
 func (r *Reader) readMachine() error { return r.topology.Read(&r.buf, r.problem) }
 
-// CPUTime is what all Reads together cost.
+// CPUTime is the cost of all Reads together.
 func (r *Reader) CPUTime() time.Duration { return r.cpu }
 
-// EventTable names the table that counters are read by; "" when none are.
+// EventTable names the event table of the counters; "" when there are none.
 func (r *Reader) EventTable() string {
 	for _, c := range r.collectors {
 		if events, ok := c.collector.(*eventCollector); ok {
@@ -155,7 +155,7 @@ func (r *Reader) Close() {
 	r.topology.Close()
 }
 
-// Read returns what happened since the Read before. The first one only primes:
+// Read returns what happened since the Read before. The first one only sets the base:
 // its deltas are unknown. An error means that there is no window.
 func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 	runtime.LockOSThread()

@@ -55,7 +55,7 @@ func stat(tid, ticks, cpu int) string {
 	return strconv.Itoa(tid) + " (x) S 1 1 1 0 -1 0 0 0 0 0 " + strconv.Itoa(ticks) + " 0 0 0 20 0 1 0 99 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 17 " + strconv.Itoa(cpu) + " 0\n"
 }
 
-// clock goes a second further whenever it is asked to.
+// clock advances by a second on demand.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -160,7 +160,7 @@ func TestOursIsNotPinned(t *testing.T) {
 	}
 }
 
-// What equals the parent's, as every v1 cpuset does and an equivalent restore
+// A setting that equals the parent's, as every v1 cpuset does and an equivalent restore
 // leaves it, pins nothing; and without the controller there is nothing to pin.
 func TestEqualToParentIsNotPinned(t *testing.T) {
 	root := fakeV2(t)
@@ -194,7 +194,7 @@ func TestVanishedWorkloadIsLeftOut(t *testing.T) {
 	read(t, r)
 	w := r.workloads["/demo/a"]
 	kerneltest.Remove(t, root, top+"/demo/a")
-	w.close() // of the kernel's, what is open says ENODEV and is opened again
+	w.close() // on a kernel, the open file returns ENODEV and is opened again
 	if _, err := r.readWorkload(r.beginRound(nil), w); !errors.Is(err, ErrGone) {
 		t.Errorf("reading it: %v", err)
 	}
@@ -212,8 +212,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLive reads this very host, and a spinning process in a cpuset of its own
-// where one can be made.
+// TestLive reads this very host, and a spinning process in a cpuset of its own if one
+// can be made.
 func TestLive(t *testing.T) {
 	r, err := NewReader(Config{})
 	if err != nil {
@@ -237,7 +237,7 @@ func TestLive(t *testing.T) {
 	for _, v := range wl.CPUByNode {
 		sum += v.Or(0)
 	}
-	if sum <= 0 || sum > 1.5 { // how much it gets is the host's business
+	if sum <= 0 || sum > 1.5 { // the host decides how much it gets
 		t.Errorf("a spinner used %v CPUs by node %v", sum, wl.CPUByNode)
 	}
 }
@@ -295,7 +295,7 @@ func (p sleepingPerf) Read(_ int, words []uint64) (int, error) {
 	return len(words), nil
 }
 
-// A PMU that is asleep (the lab's model is off) has no counts; zero is not one.
+// A PMU that is asleep (the lab's model is off) has no counts; zero would be wrong.
 func TestSleepingPMU(t *testing.T) {
 	root := fakeV2(t)
 	r, clock := newFake(t, root, Config{Roots: []string{"/demo/*"}, Perf: sleepingPerf{new(int)}})
@@ -308,7 +308,7 @@ func TestSleepingPMU(t *testing.T) {
 	}
 }
 
-// A kernel without cpuset is refused at once, with what to do about it.
+// A kernel without cpuset is refused at once, with the remedy.
 func TestNoCpuset(t *testing.T) {
 	for about, files := range map[string]kerneltest.Files{
 		"no cgroups":            {"/proc/self/mountinfo": "22 1 0:20 / / rw - ext4 /dev/vda rw\n"},

@@ -23,7 +23,7 @@ func ProcessCPU() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// Monotonic is CLOCK_MONOTONIC: what systemd wants to know of a reload.
+// Monotonic is CLOCK_MONOTONIC, which systemd needs for a reload.
 func Monotonic() time.Duration {
 	var t sys.Timespec
 	if err := sys.ClockGettime(sys.CLOCK_MONOTONIC, &t); err != nil {

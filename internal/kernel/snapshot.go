@@ -16,42 +16,42 @@ import (
 	"homenode/internal/window"
 )
 
-// SnapshotConfig says what to look at. The zero SnapshotConfig looks once at the
-// running kernel: no rates, no processes.
+// SnapshotConfig says what to read. The zero SnapshotConfig looks once at the running
+// kernel: no rates, no processes.
 type SnapshotConfig struct {
 	Reader Config
-	// Interval is the time between the two readings that counts and rates come
-	// from. 0: one reading, and they are unknown.
+	// Interval is the time between the two readings for counts and rates. 0: one
+	// reading, and they are unknown.
 	Interval time.Duration
-	// Processes are those to look into. Max is of the automatic selection: what
-	// All and Workloads bring, largest resident memory first; 0 is no limit.
+	// Processes are those to read. Max limits the automatic selection: the processes of
+	// All and Workloads, largest resident memory first; 0 is no limit.
 	Processes Selection
-	// Threads are looked at too: CPU by node, where each may run, guests. It costs
-	// three files a thread.
+	// Threads are read too: CPU by node, where each may run, guests. It costs three
+	// files a thread.
 	Threads bool
 	// Mappings keeps each mapping with memory, not only the sums by kind. It costs
 	// /proc/PID/maps.
 	Mappings bool
-	// Biggest keeps only so many mappings of each process, the largest, and reads
-	// nothing for them but numa_maps. Mappings wins.
+	// Biggest keeps only this many mappings of each process, the largest, and reads
+	// only numa_maps for them. Mappings takes precedence.
 	Biggest int
-	// Maps is what may be read of numa_maps and maps: of a process (Process), and in all
-	// (Round). The zero value is snapshotMaps.
+	// Maps limits what is read of numa_maps and maps: for a process (Process), and in
+	// all (Round). The zero value is snapshotMaps.
 	Maps MapsBounds
 	IRQs bool
-	// OnlyProcesses leaves out all the rest: figures of nodes, workloads, the
-	// host's settings. The machine then is its nodes' ids, unless Threads need more.
+	// OnlyProcesses leaves out the rest: figures of nodes, workloads, the host's
+	// settings. The machine then has only its nodes' ids, unless Threads need more.
 	OnlyProcesses bool
-	// Sampler samples memory accesses, Uncore counts what the memory controllers do.
-	// Nil: there are none, and NoSampler, NoUncore say why.
+	// Sampler samples memory accesses, Uncore counts the memory controllers' work. Nil:
+	// there are none, and NoSampler, NoUncore give the reason.
 	Sampler, Uncore     Probe
 	NoSampler, NoUncore string
 
-	Progress func(string)                               // what it is doing; nil: not reported
+	Progress func(string)                               // the current activity; nil: not reported
 	Wait     func(context.Context, time.Duration) error // nil: the wall clock
 }
 
-// Selection says which processes: the sum of its parts.
+// Selection selects processes: the sum of its parts.
 type Selection struct {
 	All       bool
 	PIDs      []int
@@ -60,9 +60,9 @@ type Selection struct {
 	Others    bool // not this program itself
 }
 
-// Probe measures during the interval, from Start to Stop, and puts what it got into
-// the snapshot, which until then says why there is nothing. One that does not start is
-// neither stopped nor finished.
+// Probe measures during the interval, from Start to Stop, and puts its result into the
+// snapshot, which until then has the reason why there is none. A probe that does not
+// start is neither stopped nor finished.
 type Probe interface {
 	Start(context.Context, machine.Machine) error
 	Stop()
@@ -72,7 +72,7 @@ type Probe interface {
 // Snapshotter looks closely at a host. It is not safe for concurrent use.
 type Snapshotter struct {
 	cfg    SnapshotConfig
-	reader *Reader // also where there is no workload: then it reads nodes only
+	reader *Reader // also without workloads: then it reads nodes only
 	buf    unix.Buffer
 	kinds  kinds
 	nodeAt []int // by node id: its place in Machine.Nodes, −1 for none
@@ -85,14 +85,14 @@ type Snapshotter struct {
 
 const oneReading = "one reading only: no rate"
 
-// snapshotMaps is more than a round of the agent has: a person has asked, waits, and can stop
-// waiting. A process's bound is that of procfs.MapsBudget.
+// snapshotMaps is more than a round of the agent has: a person asked for it, waits, and
+// can stop waiting. A process's bound is that of procfs.MapsBudget.
 var snapshotMaps = MapsBounds{Process: MapsBound{256 << 20, 30 * time.Second}, Round: MapsBound{1 << 30, 2 * time.Minute}}
 
-// mostKept are mappings that are kept of a process: as many as procfs keeps of one.
+// mostKept is the most mappings that are kept of a process: the same as procfs keeps.
 const mostKept = 1 << 20
 
-// NewSnapshotter prepares to look. Without a cgroup hierarchy that could bind a
+// NewSnapshotter prepares to read. Without a cgroup hierarchy that could bind a
 // workload there are no workloads; the rest is still there.
 func NewSnapshotter(cfg SnapshotConfig) (*Snapshotter, error) {
 	if cfg.Progress == nil {
@@ -143,7 +143,7 @@ func (s *Snapshotter) Machine() machine.Machine { return s.reader.Machine() }
 // Close closes every open file.
 func (s *Snapshotter) Close() { s.reader.Close() }
 
-// Read looks once. The first time, with an interval, it reads twice with the
+// Read takes a snapshot. The first time, with an interval, it reads twice with the
 // interval in between; after that every Read waits, and reads once.
 func (s *Snapshotter) Read(ctx context.Context) (snapshot.Snapshot, error) {
 	s.problems, s.started = nil, nil
@@ -155,7 +155,7 @@ func (s *Snapshotter) Read(ctx context.Context) (snapshot.Snapshot, error) {
 			}
 		}
 		s.before = s.read(s.reader.Machine())
-		s.problems = nil // what is still wrong is said by the second reading
+		s.problems = nil // persisting problems are reported by the second reading
 	}
 	w, err := s.watch(ctx)
 	if err != nil {
@@ -172,9 +172,9 @@ func (s *Snapshotter) Read(ctx context.Context) (snapshot.Snapshot, error) {
 	return out, nil
 }
 
-// watch waits, with the probes running, and reads the window. They end where
-// Snapshot.Length does: looking into processes takes seconds on a large host, and
-// makes traffic of its own. The last one's Stop is the quickest.
+// watch waits while the probes run, and reads the window. They end where
+// Snapshot.Length does: reading processes takes seconds on a large host, and makes
+// traffic of its own. The last one's Stop is the quickest.
 func (s *Snapshotter) watch(ctx context.Context) (window.Window, error) {
 	defer func() {
 		for _, p := range slices.Backward(s.started) {
@@ -206,7 +206,7 @@ func (s *Snapshotter) interval(ctx context.Context) error {
 	return s.cfg.Wait(ctx, s.cfg.Interval)
 }
 
-// window reads the window, or what OnlyProcesses leaves of it.
+// window reads the window, or the part that OnlyProcesses leaves.
 func (s *Snapshotter) window(ctx context.Context) (window.Window, error) {
 	if s.cfg.OnlyProcesses {
 		return window.Window{Schema: window.Schema, At: s.now().Round(0)}, nil
@@ -216,7 +216,7 @@ func (s *Snapshotter) window(ctx context.Context) (window.Window, error) {
 
 func (s *Snapshotter) now() time.Time { return s.reader.now() }
 
-// assemble makes the snapshot of the second reading.
+// assemble makes the snapshot from the second reading.
 func (s *Snapshotter) assemble(w window.Window) snapshot.Snapshot {
 	m := s.reader.Machine()
 	s.nodeAt = nodePlaces(m)
@@ -244,7 +244,7 @@ func (s *Snapshotter) assemble(w window.Window) snapshot.Snapshot {
 		out.IRQs = s.irqs(since)
 	}
 	out.Processes = s.processes(now.processes, since, out.Length)
-	out.Samples = snapshot.Samples{Why: orElse(s.cfg.NoSampler, "no sampling of memory accesses was asked for")}
+	out.Samples = snapshot.Samples{Why: orElse(s.cfg.NoSampler, "sampling of memory accesses was not requested")}
 	return out
 }
 
@@ -261,7 +261,7 @@ func (s *Snapshotter) problem(err error) {
 	}
 }
 
-// file reads a whole file of the tree. The error says which, and what became of it.
+// file reads a whole file of the tree. The error names the file and the failure.
 func (s *Snapshotter) file(path string) ([]byte, error) {
 	data, err := s.buf.ReadFile(s.cfg.Reader.Root.Path(path))
 	if err != nil {
@@ -270,8 +270,8 @@ func (s *Snapshotter) file(path string) ([]byte, error) {
 	return data, nil
 }
 
-// parsed reads a file and parses it. What is malformed is a problem too; a file
-// that is not there is only unknown.
+// parsed reads a file and parses it. A malformed file is also a problem; a missing file
+// is only unknown.
 func parsed[T any](s *Snapshotter, path string, parse func([]byte) (T, error)) (T, error) {
 	data, err := s.file(path)
 	var v T
@@ -286,7 +286,7 @@ func parsed[T any](s *Snapshotter, path string, parse func([]byte) (T, error)) (
 	return v, err
 }
 
-// valueOf is a figure that was read, or why it is unknown.
+// valueOf is a figure that was read, or the reason why it is unknown.
 func valueOf[T any](v T, err error, from string) unit.Value[T] {
 	if err != nil {
 		return unit.UnknownValue[T](err.Error())
@@ -294,7 +294,7 @@ func valueOf[T any](v T, err error, from string) unit.Value[T] {
 	return unit.Measured(v, from)
 }
 
-// opt is a figure of a file that may lack it.
+// opt is a figure from a file that may lack it.
 func opt[T any](o unit.Opt[T], err error, from string) unit.Value[T] {
 	if v, ok := o.Get(); ok && err == nil {
 		return unit.Measured(v, from)

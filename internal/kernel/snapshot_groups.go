@@ -18,12 +18,12 @@ import (
 	"homenode/internal/window"
 )
 
-// groupCount is what a cgroup counted since it was made.
+// groupCount is a cgroup's counters since it was made.
 type groupCount struct {
 	oom, reclaimed unit.Value[uint64]
 }
 
-// countGroups reads the counters of every workload of the window just read.
+// countGroups reads the counters of every workload of the last window.
 func (s *Snapshotter) countGroups() map[string]groupCount {
 	all := map[string]groupCount{}
 	for id, w := range s.reader.workloads {
@@ -83,7 +83,7 @@ func (s *Snapshotter) group(w *workload, wl window.Workload, d delta, sizes unit
 	return g
 }
 
-// grown is how far a cgroup's counter went. The zero Value is a workload that was
+// grown is the increase of a cgroup's counter. The zero Value is a workload that was
 // not there before.
 func grown(was, now unit.Value[uint64]) unit.Value[uint64] {
 	if !now.Known() {
@@ -95,7 +95,7 @@ func grown(was, now unit.Value[uint64]) unit.Value[uint64] {
 	return since(was.V, now.V, now.From)
 }
 
-// configured reads a cpuset file; no file, or an empty one, is no setting.
+// configured reads a cpuset file; a missing or empty one is no setting.
 func configured[K set.Kind](s *Snapshotter, k *unix.Kept, parse func(string) (set.Set[K], error)) set.Set[K] {
 	data, err := k.Read(&s.buf)
 	if err != nil {
@@ -106,7 +106,7 @@ func configured[K set.Kind](s *Snapshotter, k *unix.Kept, parse func(string) (se
 	return v
 }
 
-// memoryUsed is what a cgroup, the workload's own or one above it, uses.
+// memoryUsed is the memory that a cgroup uses: the workload's own or one above it.
 func (s *Snapshotter) memoryUsed(w *workload, id string) unit.Value[unit.Bytes] {
 	if !w.memHier.Present() {
 		return unit.UnknownValue[unit.Bytes](noMemory)
@@ -116,7 +116,7 @@ func (s *Snapshotter) memoryUsed(w *workload, id string) unit.Value[unit.Bytes] 
 	return valueOf(v, err, path.Join(id, file))
 }
 
-// pageCache is what of it is page cache, over all nodes.
+// pageCache is the page cache in it, over all nodes.
 func (s *Snapshotter) pageCache(w *workload, id string) unit.Value[unit.Bytes] {
 	const file = "memory.numa_stat"
 	v, err := parsed(s, path.Join(w.memHier.Mount, id, file), func(data []byte) (unit.Bytes, error) {
@@ -130,11 +130,11 @@ func (s *Snapshotter) pageCache(w *workload, id string) unit.Value[unit.Bytes] {
 	return valueOf(v, err, path.Join(id, file))
 }
 
-// groupMemory splits what the window has by node further, where the kernel does.
+// groupMemory splits the window's memory by node further, if the kernel does.
 func (s *Snapshotter) groupMemory(w *workload, wl window.Workload) []snapshot.GroupMemory {
 	out := make([]snapshot.GroupMemory, len(wl.AnonByNode))
 	var k cgroup.NumaKinds
-	err := fmt.Errorf("v1's memory.numa_stat does not tell it apart (%w)", ErrNotSupported)
+	err := fmt.Errorf("v1's memory.numa_stat has no separate line for it (%w)", ErrNotSupported)
 	if w.memHier.V2 {
 		k, err = parsed(s, path.Join(w.memHier.Mount, w.ID, "memory.numa_stat"), cgroup.ParseNumaKinds)
 	}
@@ -151,8 +151,8 @@ func (s *Snapshotter) groupMemory(w *workload, wl window.Workload) []snapshot.Gr
 	return out
 }
 
-// pooled are the page sizes of which some node has hugetlb pages; unknown where a
-// node does not say. A pool that could not be read counts as one that has.
+// pooled are the page sizes of which some node has hugetlb pages; unknown if that is
+// unknown for a node. A pool that could not be read counts as one that has.
 func pooled(nodes []snapshot.Node) unit.Opt[[]unit.Bytes] {
 	var sizes []unit.Bytes
 	for _, n := range nodes {
@@ -168,8 +168,8 @@ func pooled(nodes []snapshot.Node) unit.Opt[[]unit.Bytes] {
 	return unit.Some(sizes)
 }
 
-// groupHuge adds the hugetlb pages, which memory.numa_stat does not have. sizes are
-// those there are pages of: without any, no file need be read.
+// groupHuge adds the hugetlb pages, which memory.numa_stat does not have. sizes are the
+// sizes that have pages: without any, no file need be read.
 func (s *Snapshotter) groupHuge(w *workload, sizes unit.Opt[[]unit.Bytes], by []snapshot.GroupMemory) {
 	none := opt(unit.OptOf(unit.Bytes(0), sizes.Known()), nil, "nodeN/hugepages")
 	for i := range by {

@@ -16,8 +16,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// balancing reads the setting (a kernel without CONFIG_NUMA_BALANCING has no such
-// file) and how far the counters went.
+// balancing reads the setting (a kernel without CONFIG_NUMA_BALANCING has no such file)
+// and the increase of the counters.
 func (s *Snapshotter) balancing(d delta) snapshot.Balancing {
 	return snapshot.Balancing{
 		Mode:          number[int](s, "/proc/sys/kernel/numa_balancing"),
@@ -29,7 +29,7 @@ func (s *Snapshotter) balancing(d delta) snapshot.Balancing {
 	}
 }
 
-// swapping is how far the counters of swapped pages went.
+// swapping is the increase of the counters of swapped pages.
 func swapping(d delta) snapshot.Swapping {
 	return snapshot.Swapping{
 		In:  d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.SwapIn }),
@@ -37,7 +37,7 @@ func swapping(d delta) snapshot.Swapping {
 	}
 }
 
-// vmstat is how far a counter of /proc/vmstat went.
+// vmstat is the increase of a counter of /proc/vmstat.
 func (d delta) vmstat(pick func(procfs.Vmstat) procfs.Count) unit.Value[uint64] {
 	if d.was == nil {
 		return unit.UnknownValue[uint64](oneReading)
@@ -48,13 +48,14 @@ func (d delta) vmstat(pick func(procfs.Vmstat) procfs.Count) unit.Value[uint64] 
 	return since(pick(d.was.vmstat.v), pick(d.now.vmstat.v), "/proc/vmstat")
 }
 
-// cgroups is where the hierarchies are whose files a person would write.
+// cgroups is where the hierarchies are mounted whose files a person would write.
 func (s *Snapshotter) cgroups() snapshot.Cgroups {
 	at := func(h cgroup.Hier) snapshot.Hierarchy { return snapshot.Hierarchy{Path: h.Mount, V2: h.V2} }
 	return snapshot.Cgroups{Cpuset: at(s.reader.layout.Cpuset), Memory: at(s.reader.layout.Memory)}
 }
 
-// self is what this program used itself: a snapshot costs CPU time, which is not the load of any workload.
+// self is the CPU time of this program itself: a snapshot costs CPU time, which is not
+// the load of any workload.
 func self(d delta, length time.Duration) unit.Value[float64] {
 	if d.was == nil || length <= 0 {
 		return unit.UnknownValue[float64](oneReading)
@@ -93,11 +94,10 @@ func chosen(data []byte) (string, error) {
 	return string(word), nil
 }
 
-// hypervisor names what this host is a guest of.
+// hypervisor names the hypervisor that this host is a guest of.
 //
-//  1. The processors' flag says whether there is one; other architectures than
-//     x86 have no such flag.
-//  2. Its name is /sys/hypervisor/type (Xen), else what the firmware calls the
+//  1. The processors' flag shows whether there is one; only x86 has such a flag.
+//  2. Its name is /sys/hypervisor/type (Xen), or else the firmware's name for the
 //     machine.
 func (s *Snapshotter) hypervisor() unit.Value[string] {
 	data, err := s.file("/proc/cpuinfo")
@@ -116,12 +116,12 @@ func (s *Snapshotter) hypervisor() unit.Value[string] {
 	case name != "":
 		return unit.Measured(name, "/proc/cpuinfo, /sys")
 	case flag.Known():
-		return unit.Measured("a hypervisor that does not say which", "/proc/cpuinfo")
+		return unit.Measured("a hypervisor without a name", "/proc/cpuinfo")
 	}
 	return unit.UnknownValue[string]("/proc/cpuinfo has no flags line")
 }
 
-// text reads a small file; "" when it cannot be had.
+// text reads a small file; "" when it cannot be read.
 func (s *Snapshotter) text(path string) string {
 	data, err := s.file(path)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Snapshotter) text(path string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
 }
 
-// numberIn reads a number from a small file, where there is one.
+// numberIn reads a number from a small file, if it exists.
 func (s *Snapshotter) numberIn(path string) (int, bool) {
 	n, err := strconv.Atoi(s.text(path))
 	return n, err == nil

@@ -80,8 +80,8 @@ func grownBy(was, now []uint64) []uint64 {
 	return out
 }
 
-// affinity is where an interrupt may be served: effective_affinity_list (since
-// 4.14) is where it really goes, else what was configured.
+// affinity is the CPUs that may serve an interrupt: effective_affinity_list (since
+// 4.14) has those really used; without it, the configured ones.
 func (s *Snapshotter) affinity(number string) set.CPUSet {
 	for _, file := range []string{"effective_affinity_list", "smp_affinity_list"} {
 		text := s.text("/proc/irq/" + number + "/" + file)
@@ -102,8 +102,8 @@ type irqDevice struct {
 	node    unit.Opt[int]
 }
 
-// irqDevices finds which PCI device has which interrupt: msi_irqs/N (since 3.3),
-// else the old irq file, which is a line that several may share.
+// irqDevices finds the PCI device of each interrupt: msi_irqs/N (since 3.3), or else
+// the old irq file, whose line several devices may share.
 func (s *Snapshotter) irqDevices() map[string]irqDevice {
 	const dir = "/sys/bus/pci/devices"
 	all := map[string]irqDevice{}

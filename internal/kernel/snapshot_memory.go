@@ -47,7 +47,7 @@ func (s *Snapshotter) memory(p *snapshot.Process) error {
 	return nil
 }
 
-// newByKind is a table of zeros in one piece.
+// newByKind is a table of zeros, allocated at once.
 func newByKind(nodes int) (by snapshot.ByKind) {
 	all := make([]unit.Bytes, int(snapshot.NKinds)*nodes)
 	for k := range by {
@@ -73,7 +73,7 @@ type fold struct {
 	lines    int
 	resident int // lines with pages
 	by       snapshot.ByKind
-	keep     int // so many mappings, the biggest
+	keep     int // number of mappings to keep, the biggest
 	mappings []snapshot.Mapping
 	least    int        // the smallest of mappings once they are full
 	floor    unit.Bytes // its size
@@ -103,8 +103,8 @@ func (f *fold) line(n int, line []byte) error {
 	return nil
 }
 
-// offer keeps a mapping if it is one of the biggest so far. Most are not, and
-// cost one comparison.
+// offer keeps a mapping if it is one of the biggest so far. For most it is one
+// comparison.
 func (f *fold) offer(kind snapshot.MappingKind, sum unit.Bytes) {
 	switch {
 	case len(f.mappings) < f.keep:
@@ -143,8 +143,8 @@ func (f *fold) mapping(kind snapshot.MappingKind) snapshot.Mapping {
 	return m
 }
 
-// areas adds what only /proc/PID/maps tells. A mapping that came or went between
-// the two files keeps no end.
+// areas adds what only /proc/PID/maps has. A mapping that came or went between the two
+// files keeps no end.
 func (s *Snapshotter) areas(p *snapshot.Process) {
 	areas, err := procfs.ReadAreas(&s.buf, s.reader.procPath(p.PID, "maps"), s.cfg.Maps.Process.begin(s.maps))
 	if unix.Classify(err) == ErrGone || unix.Classify(err) == ErrNotPermitted {
@@ -163,14 +163,14 @@ func (s *Snapshotter) areas(p *snapshot.Process) {
 	}
 }
 
-// kinds tells what a mapping is for. Where tmpfs is mounted is read once, in our
-// own mount namespace: a container's may differ, and then a file in its tmpfs is
-// called a file.
+// kinds finds the kind of a mapping. The mounts of tmpfs are read once, in our own
+// mount namespace: a container's may differ, and then a file in its tmpfs counts as a
+// file.
 type kinds struct {
 	root   Root
 	known  bool
 	mounts []procfs.Mount
-	last   []byte // the path asked for last, as printed: neighbours map the same file
+	last   []byte // the path of the last call, as printed: neighbours map the same file
 	was    snapshot.MappingKind
 }
 
@@ -192,12 +192,12 @@ func (k *kinds) of(l *procfs.NumaLine) snapshot.MappingKind {
 	return k.was
 }
 
-// sharedNames begin the names that the kernel gives to shared memory: shared
+// sharedNames are the prefixes of the kernel's names for shared memory: shared
 // anonymous memory (shmem_zero_setup in mm/shmem.c), SysV, memfd_create(2).
 var sharedNames = [][]byte{[]byte(`/dev/zero\040(deleted)`), []byte("/SYSV"), []byte("/memfd:"), []byte("/dev/shm/")}
 
-// file tells shared memory from files. A private mapping of /dev/zero is anonymous
-// memory by an old name.
+// file distinguishes shared memory from files. A private mapping of /dev/zero is
+// anonymous memory by an old name.
 func (k *kinds) file(l *procfs.NumaLine) snapshot.MappingKind {
 	for _, name := range sharedNames {
 		if bytes.HasPrefix(l.File, name) {
@@ -213,7 +213,7 @@ func (k *kinds) file(l *procfs.NumaLine) snapshot.MappingKind {
 	return snapshot.File
 }
 
-// onTmpfs asks the mount that is closest to the file. The root does not count: a
+// onTmpfs checks the mount that is closest to the file. The root does not count: a
 // system in memory keeps its programs there.
 func (k *kinds) onTmpfs(path string) bool {
 	if !k.known {
@@ -235,7 +235,7 @@ func (k *kinds) onTmpfs(path string) bool {
 // errNoMemory marks a process that exists and has no memory.
 var errNoMemory = errors.New("no memory")
 
-// processError is a sentence about a process, and what kind of trouble it is.
+// processError is a sentence about a process, and its kind of error.
 type processError struct {
 	text string
 	kind error
@@ -248,8 +248,8 @@ func refuse(kind error, format string, args ...any) error {
 	return processError{fmt.Sprintf(format, args...), kind}
 }
 
-// noMemory says in a sentence why a process's memory is unknown: err is what
-// reading said, nil when the file was empty.
+// noMemory is a sentence about why a process's memory is unknown: err is the error of
+// reading, nil when the file was empty.
 func (s *Snapshotter) noMemory(pid int, err error) error {
 	if errors.Is(err, ErrMalformed) {
 		return err
@@ -275,8 +275,8 @@ func (s *Snapshotter) noMemory(pid int, err error) error {
 	return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps", pid), "", err)
 }
 
-// notPermitted tells another user's process from one that has more privileges
-// than we (ptrace_may_access in kernel/ptrace.c).
+// notPermitted distinguishes another user's process from one with more privileges than
+// ours (ptrace_may_access in kernel/ptrace.c).
 func (s *Snapshotter) notPermitted(who string, pid int) error {
 	owner, ours := s.ownerOf(pid)
 	if ours {
@@ -285,8 +285,8 @@ func (s *Snapshotter) notPermitted(who string, pid int) error {
 	return refuse(ErrNotPermitted, "%s belongs to %s: reading its memory map needs CAP_SYS_PTRACE or that user", who, owner)
 }
 
-// ownerOf names the user of a process, and says whether we are that user. A
-// recorded tree's users are not ours, so they stay numbers.
+// ownerOf names the user of a process, and whether that is our user. A recorded tree's
+// users are not ours, so they stay numbers.
 func (s *Snapshotter) ownerOf(pid int) (name string, ours bool) {
 	data, err := s.buf.ReadFile(s.reader.procPath(pid, "status"))
 	if err != nil {

@@ -30,17 +30,17 @@ func (s *Snapshotter) nodes(m machine.Machine, d delta) []snapshot.Node {
 		v.Numastat = numastatSince(d, n.ID)
 		pages, ok := low[n.ID]
 		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), ok), err, "/proc/zoneinfo")
-		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not asked for")
+		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not requested")
 		v.Traffic = unknownTraffic(why)
 	}
 	return out
 }
 
-// kindsOf takes a node's memory apart so that no byte is in two kinds:
+// kindsOf splits a node's memory so that no byte is in two kinds:
 //
-//  1. FilePages has shmem and the swap cache in it. A page of the swap cache that
-//     is mapped is in AnonPages too; one that is not ends up in Other.
-//  2. AnonPages and Shmem have their huge pages in them.
+//  1. FilePages includes shmem and the swap cache. A page of the swap cache that is
+//     mapped is in AnonPages too; one that is not ends up in Other.
+//  2. AnonPages and Shmem include their huge pages.
 //  3. hugetlb pages are in none of the others: all pools, of all sizes.
 func (s *Snapshotter) kindsOf(id int, pools []snapshot.HugePool) snapshot.Kinds {
 	const from = "node meminfo"
@@ -93,7 +93,7 @@ func rest(k snapshot.Kinds) unit.Value[unit.Bytes] {
 	return unit.Measured(max(0, left), "node meminfo, what is left")
 }
 
-// poolBytes adds the pools of all sizes up. nr_hugepages has the surplus in it.
+// poolBytes adds up the pools of all sizes. nr_hugepages includes the surplus.
 func poolBytes(pools []snapshot.HugePool) (all, free unit.Value[unit.Bytes]) {
 	const from = "node hugepages"
 	var a, f unit.Bytes

@@ -18,26 +18,26 @@ import (
 	"homenode/internal/unit"
 )
 
-// LiveProbes adds to a snapshot of the running kernel what its PMUs can tell
-// beyond counts by workload: sampled accesses and the memory controllers.
+// LiveProbes adds figures of the PMUs beyond counts by workload to a snapshot of the
+// running kernel: sampled accesses and the memory controllers.
 func (c *SnapshotConfig) LiveProbes() {
 	c.Sampler = &samplingProbe{calls: unix.LivePerf{}, root: c.Reader.Root}
 	c.Uncore = &controllerProbe{calls: unix.LivePerf{}, root: c.Reader.Root}
 }
 
-// controllerProbe counts what the memory controllers do.
+// controllerProbe counts the memory controllers' work.
 type controllerProbe struct {
 	calls unix.Sampling
 	root  Root
 	c     *perf.Controllers // nil: not counting
-	why   error             // there is nothing to count
+	why   error             // why there is nothing to count
 	sums  []perf.ControllerSums
 	nodes int
 	err   error // of Stop
 }
 
-// Start implements Probe. That there is nothing to count is no problem: the
-// figures are unknown, and say why.
+// Start implements Probe. Nothing to count is no problem: the figures are unknown, with
+// the reason.
 func (p *controllerProbe) Start(_ context.Context, m machine.Machine) error {
 	p.nodes, p.sums, p.err = len(m.Nodes), nil, nil
 	p.c, p.why = perf.OpenControllers(p.calls, p.root, m)
@@ -91,16 +91,16 @@ func unknownTraffic(why string) snapshot.Traffic {
 }
 
 const (
-	// sampleThreshold is the least latency of a load that is sampled, in cycles:
-	// above an LLC hit (some 40–70), below DRAM (200 and more), so that what is
-	// sampled left the chip's caches.
+	// sampleThreshold is the least latency of a load that is sampled, in cycles: above
+	// an LLC hit (some 40–70), below DRAM (200 and more), so that sampled loads left
+	// the chip's caches.
 	sampleThreshold = 96
-	// sampleRate is how many samples a second are aimed at, of loads and of stores
-	// each. Each costs the sampled about a microsecond.
+	// sampleRate is the target for samples a second, of loads and of stores each. Each
+	// costs the sampled program about a microsecond.
 	sampleRate = 2000
-	// The period is found in a first short look, and bounded: taking one sample in
-	// makes some thousand stores and hardly a slow load, and must not ask for more
-	// samples than it is itself worth.
+	// The period is found in a first short look, and bounded: taking one sample makes
+	// some thousand stores and hardly a slow load, and must not cause more samples than
+	// it is worth.
 	firstPeriod, mostPeriod = 10007, 50_000_000
 	leastLoads, leastStores = 101, 10007
 	firstLook               = 200 * time.Millisecond
@@ -117,13 +117,13 @@ type samplingProbe struct {
 	why    error
 	stop   context.CancelFunc
 	done   sync.WaitGroup
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // guards the following fields
 	folder *sampling.Folder
 	lost   uint64
 	kinds  [2]sampledKind // loads, stores
 }
 
-// sampledKind is how sampling one kind of access went.
+// sampledKind is the result of sampling one kind of access.
 type sampledKind struct {
 	first, last uint64 // periods; 0: it never sampled
 	err         error
@@ -154,11 +154,11 @@ func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
 	return nil
 }
 
-// sample looks shortly to find the period, then samples until it is stopped.
+// sample looks briefly to find the period, then samples until it is stopped.
 //
-// A load that starts later would be oversampled: the period is then raised, and
-// never lowered again. Samples from before a raise stand for fewer accesses, which
-// only snapshot.Samples.From tells.
+// A load that starts later would be oversampled: the period is then raised, and never
+// lowered again. Samples from before a raise stand for fewer accesses; only
+// snapshot.Samples.From shows that.
 func (p *samplingProbe) sample(ctx context.Context, cfg sampling.Config, kind *sampledKind, cpus []int) error {
 	cfg.Period = firstPeriod
 	stats, err := p.collect(ctx, cfg, cpus, firstLook, func(sampling.Access) {})
@@ -193,7 +193,7 @@ func (p *samplingProbe) sample(ctx context.Context, cfg sampling.Config, kind *s
 	return nil
 }
 
-// periodFor is the period that would have brought sampleRate samples a second of so
+// periodFor is the period that would have given sampleRate samples a second of this
 // many qualifying accesses.
 func periodFor(qualified uint64, look time.Duration, least uint64) uint64 {
 	rate := float64(qualified) / look.Seconds()
@@ -221,8 +221,8 @@ func (p *samplingProbe) Stop() {
 	}
 }
 
-// Finish implements Probe. What one kind of access brought is kept when the other
-// cannot be sampled: that is a problem then, not the end.
+// Finish implements Probe. The samples of one kind of access are kept when the other
+// cannot be sampled: that is then a problem, not a failure.
 func (p *samplingProbe) Finish(s *snapshot.Snapshot) error {
 	if p.why != nil {
 		s.Samples = snapshot.Samples{Why: p.why.Error()}
@@ -255,7 +255,7 @@ func (p *samplingProbe) Finish(s *snapshot.Snapshot) error {
 	return err
 }
 
-// text says how many accesses a sample stands for.
+// text is the number of accesses per sample.
 func (k sampledKind) text(access string) string {
 	switch {
 	case k.first == 0 && k.err != nil:

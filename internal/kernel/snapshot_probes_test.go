@@ -19,8 +19,8 @@ import (
 	"homenode/internal/snapshot"
 )
 
-// fakeSampling has loads and no stores, or the other way round: each time the
-// events are read, so many have qualified, and each ring brings one sample.
+// fakeSampling has loads and no stores, or the other way round: at each read of the
+// events qualified more have qualified, and each ring brings one sample.
 type fakeSampling struct {
 	refused   uint64 // config
 	next      atomic.Int64
@@ -73,7 +73,7 @@ func (r *oneSample) Take(into []byte) []byte {
 	return into
 }
 
-// sampled is stopped once so many looks have begun.
+// sampled is stopped when this many looks have begun.
 func sampled(t *testing.T, f *fakeSampling, looks int64) (snapshot.Samples, error) {
 	t.Helper()
 	root := fakeSnapshot(t)
@@ -98,7 +98,7 @@ func sampled(t *testing.T, f *fakeSampling, looks int64) (snapshot.Samples, erro
 	return s.Samples, err
 }
 
-// A PMU that samples one kind of access only still tells of that one.
+// A PMU that samples only one kind of access still gives that one.
 func TestOneKindOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		refused uint64

@@ -17,8 +17,8 @@ import (
 	"homenode/internal/snapshot"
 )
 
-// selectProcesses lists the processes to look into, by PID: those that were named,
-// and the largest of the others.
+// selectProcesses lists the processes to read, by PID: the named ones, and the largest
+// of the others.
 func (s *Snapshotter) selectProcesses() []int {
 	var auto []int
 	if s.cfg.Processes.All {
@@ -59,8 +59,8 @@ func (s *Snapshotter) allProcesses() []int {
 	return pids
 }
 
-// largest keeps Selection.Max processes, those with most resident memory. Those
-// that have none (kernel threads) are left out in any case.
+// largest keeps Selection.Max processes, those with most resident memory. Those without
+// any (kernel threads) are left out in any case.
 func (s *Snapshotter) largest(pids []int) []int {
 	if s.cfg.Processes.Max <= 0 && !s.cfg.Processes.All {
 		return pids
@@ -91,8 +91,8 @@ func (s *Snapshotter) largest(pids []int) []int {
 	return out
 }
 
-// processes looks into each. One that is gone, or has no memory, is left out, with
-// a problem if it was asked for by number.
+// processes reads each. One that is gone, or has no memory, is left out, with a problem
+// if it was named by number.
 func (s *Snapshotter) processes(pids []int, d delta, length time.Duration) []snapshot.Process {
 	out := make([]snapshot.Process, 0, len(pids))
 	s.maps = s.cfg.Maps.Round.begin(nil)
@@ -117,16 +117,16 @@ func (s *Snapshotter) processes(pids []int, d delta, length time.Duration) []sna
 	return out
 }
 
-// sumUp makes one sentence of what would be one for each process of the host.
+// sumUp makes one sentence instead of one for each process of the host.
 func sumUp(refused []error, of int) error {
 	if len(refused) < 2 {
 		return errors.Join(refused...)
 	}
-	return fmt.Errorf("of %d processes, %d could not be looked into; the first: %w", of, len(refused), refused[0])
+	return fmt.Errorf("of %d processes, %d could not be read; the first: %w", of, len(refused), refused[0])
 }
 
-// process reads one. With an error that is not about its being gone, or having no
-// memory, the rest of it is still good.
+// process reads one process. With an error, unless it is gone or has no memory, the
+// rest of the result is valid.
 func (s *Snapshotter) process(pid int, d delta, length time.Duration) (snapshot.Process, error) {
 	p := snapshot.Process{PID: pid}
 	if comm, err := s.buf.Line(s.reader.procPath(pid, "comm")); err == nil {

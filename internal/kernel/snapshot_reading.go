@@ -12,7 +12,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// reading is every counter that only means something against an earlier one.
+// reading is every counter that only means something as a difference from an earlier
+// one.
 type reading struct {
 	at         time.Time
 	numastat   map[int]fallible[procfs.Numastat] // by node id
@@ -25,7 +26,7 @@ type reading struct {
 	self       time.Duration       // CPU time of this process
 }
 
-// fallible is what was read, or why it was not.
+// fallible is a value that was read, or the reason why it was not.
 type fallible[T any] struct {
 	v   T
 	err error
@@ -59,7 +60,7 @@ func (s *Snapshotter) read(m machine.Machine) *reading {
 	return r
 }
 
-// since is how much a counter grew. One that went backwards was reset.
+// since is the increase of a counter. One that went backwards was reset.
 func since(was, now unit.Opt[uint64], from string) unit.Value[uint64] {
 	a, ok1 := was.Get()
 	b, ok2 := now.Get()

@@ -20,8 +20,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// fakeMeminfo is a node of 1 GiB: 64 MiB of 2 MiB pages (as numastat -m would not
-// say: 32 "MB"), 1 GiB pages aside.
+// fakeMeminfo is a node of 1 GiB: 64 MiB of 2 MiB pages (numastat -m would show 32
+// "MB"), apart from 1 GiB pages.
 const fakeMeminfo = `Node 0 MemTotal:       1048576 kB
 Node 0 MemFree:         262144 kB
 Node 0 SwapCached:        4096 kB
@@ -108,7 +108,7 @@ func fakeSnapshot(t *testing.T) Root {
 	return root
 }
 
-// snapshoted snapshots a fake tree that changes while it is watched.
+// snapshoted snapshots a fake tree that changes during the interval.
 func snapshoted(t *testing.T, root Root, cfg SnapshotConfig, meanwhile kerneltest.Files) snapshot.Snapshot {
 	t.Helper()
 	c := &clock{at: time.Unix(1000, 0)}
@@ -229,7 +229,7 @@ func TestSnapshotProcess(t *testing.T) {
 	}
 }
 
-// The wire form gives back what it was made of.
+// The wire form gives back its source.
 func TestSnapshotJSON(t *testing.T) {
 	s := snapshoted(t, fakeSnapshot(t), everything(), meanwhile)
 	data, err := json.Marshal(s)
@@ -281,7 +281,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	}
 }
 
-// What is malformed is a problem that names file, line and text; the rest is shown.
+// A malformed file is a problem that names file, line and text; the rest is shown.
 func TestSnapshotMalformed(t *testing.T) {
 	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{
@@ -331,7 +331,7 @@ func TestSnapshotGroupHuge(t *testing.T) {
 	}
 }
 
-// Without nodeN/hugepages nothing tells how large the pages are.
+// Without nodeN/hugepages the size of the pages is unknown.
 func TestSnapshotHugePagesUnknown(t *testing.T) {
 	root := fakeSnapshot(t)
 	kerneltest.Remove(t, root, "/sys/devices/system/node/node0/hugepages")
@@ -374,8 +374,7 @@ func TestSnapshotProbe(t *testing.T) {
 	}
 }
 
-// What probes count ends where the rates' length does: not after every process was
-// looked into.
+// The probes stop at the end of the period, not after every process was read.
 func TestSnapshotStopsProbesBeforeItLooks(t *testing.T) {
 	root := fakeSnapshot(t)
 	cfg := everything()
@@ -397,8 +396,8 @@ func TestSnapshotStopsProbesBeforeItLooks(t *testing.T) {
 	}
 }
 
-// A process that is among the largest only at the second reading may have run for
-// an hour; a thread that was born in between has not.
+// A process that is among the largest only at the second reading may have run for an
+// hour; a thread that started in between has not.
 func TestSnapshotThreadsWithoutAnEarlierReading(t *testing.T) {
 	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{
@@ -456,7 +455,7 @@ func TestSnapshotLive(t *testing.T) {
 	}
 }
 
-// Folding while reading gives what adding up a parsed file gives.
+// Folding while reading gives the same as adding up a parsed file.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte(fakeNumaMaps))
 	f.Add([]byte("1000 prefer (many):0 file=/SYSV0 N0=1 N1=2 kernelpagesize_kB=64\n"))
@@ -493,7 +492,7 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// Only the biggest mappings are kept, by address, as many as were asked for.
+// Only the biggest mappings are kept, by address, as many as requested.
 func TestSnapshotBiggest(t *testing.T) {
 	cfg := SnapshotConfig{OnlyProcesses: true, Processes: Selection{PIDs: []int{10}}, Biggest: 3}
 	p := snapshoted(t, fakeSnapshot(t), cfg, nil).Processes[0]

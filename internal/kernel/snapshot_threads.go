@@ -16,8 +16,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// threadTicks is a thread's CPU time so far. With its start a TID names a thread
-// for good.
+// threadTicks is a thread's CPU time so far. With its start time a TID identifies a
+// thread.
 type threadTicks struct {
 	ticks, start uint64
 	cpu          int
@@ -43,7 +43,7 @@ func (s *Snapshotter) countThreads(pids []int) map[int]threadTicks {
 	return all
 }
 
-// waited is unknown where the kernel does not account it.
+// waited is unknown if the kernel does not account it.
 func (s *Snapshotter) waited(pid, tid int) unit.Opt[time.Duration] {
 	data, err := s.buf.ReadFile(s.reader.taskPath(pid, tid, "schedstat"))
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Snapshotter) waited(pid, tid int) unit.Opt[time.Duration] {
 	return unit.OptOf(w, err == nil && !bytes.HasPrefix(data, []byte("0 0 0")))
 }
 
-// threadIDs is empty for a process that has gone.
+// threadIDs is empty for a process that has ended.
 func (s *Snapshotter) threadIDs(pid int) []int {
 	tids, _ := ThreadIDs(s.cfg.Reader.Root, pid)
 	return tids
@@ -66,7 +66,7 @@ func (s *Snapshotter) threads(p *snapshot.Process, d delta, length time.Duration
 	n := len(d.nodes)
 	by := make([]float64, n)
 	known := d.was != nil && length > 0
-	whole := true // of every thread its time is known
+	whole := true // the time of every thread is known
 	for _, tid := range s.threadIDs(p.PID) {
 		now, ok := d.now.threads[tid]
 		if !ok {
@@ -107,8 +107,8 @@ func (s *Snapshotter) uptime() unit.Opt[uint64] {
 	return unit.OptOf(uint64(max(0, sec)*userHZ), err == nil && sec < 1e12)
 }
 
-// usedSince is a thread's share of a CPU. A thread that was born in between used
-// all its time in the period. One that is older and was not looked at (its process
+// usedSince is a thread's share of a CPU. A thread that started in between used all its
+// time in the period. The share of an older one that was not read before (its process
 // is among the largest only now) is unknown: its time so far may be years.
 func usedSince(before *reading, tid int, now threadTicks, length time.Duration) unit.Value[float64] {
 	const from = "/proc/PID/task/TID/stat"
@@ -126,13 +126,13 @@ func usedSince(before *reading, tid int, now threadTicks, length time.Duration) 
 	return unit.Measured(float64(now.ticks-was.ticks)/userHZ/length.Seconds(), from)
 }
 
-// waitedSince is the share of the period a thread waited for its CPU.
+// waitedSince is the share of the period in which a thread waited for its CPU.
 func waitedSince(was, now threadTicks, length time.Duration) unit.Value[float64] {
 	const from = "/proc/PID/task/TID/schedstat"
 	a, ok1 := was.waited.Get()
 	b, ok2 := now.waited.Get()
 	if !ok1 || !ok2 || was.start != now.start || b < a {
-		return unit.UnknownValue[float64](from + " does not tell")
+		return unit.UnknownValue[float64](from + " does not show it")
 	}
 	return unit.Measured(min(1, (b-a).Seconds()/length.Seconds()), from)
 }
@@ -149,10 +149,10 @@ func (s *Snapshotter) threadAllowed(pid, tid int) set.CPUSet {
 
 // guest recognises a virtual machine's process:
 //
-//  1. QEMU names its virtual CPUs' threads "CPU 0/KVM" or "CPU 0/TCG", where
-//     -name debug-threads=on says so (libvirt always does).
-//  2. Else the program's name says that it is one; how many virtual CPUs it has
-//     is then not known here.
+//  1. QEMU names its virtual CPUs' threads "CPU 0/KVM" or "CPU 0/TCG", if -name
+//     debug-threads=on is given (libvirt always does so).
+//  2. Otherwise the program's name shows that it is one; the number of virtual CPUs is
+//     then not known.
 //  3. The nodes of the guest are the "-numa node" arguments; without any the guest
 //     is flat. The command line itself may hold secrets and is not kept.
 func (s *Snapshotter) guest(p *snapshot.Process) *snapshot.Guest {
@@ -179,7 +179,8 @@ func (s *Snapshotter) guest(p *snapshot.Process) *snapshot.Guest {
 	return &g
 }
 
-// maxCmdline is read of a command line: libvirt's, with a hundred devices, have 30 KiB.
+// maxCmdline is the most that is read of a command line: libvirt's, with a hundred
+// devices, have 30 KiB.
 const maxCmdline = 1 << 20
 
 // guestNodes counts "-numa node,…" arguments; none is one node.

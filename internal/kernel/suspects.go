@@ -26,9 +26,10 @@ func (s Suspect) String() string {
 	return fmt.Sprintf("%s: %s: if no other program did that: %s", s.Workload, s.What, s.Undo)
 }
 
-// Suspects lists what a homenode that lost its journal may have left: cpusets narrower than
-// their parents' that consist of whole nodes, and frozen cgroups. ours are those that are
-// on record. An administrator may have made any of them, so people have to decide.
+// Suspects lists what a homenode that lost its journal may have left: cpusets narrower
+// than their parents' that consist of whole nodes, and frozen cgroups. ours reports the
+// settings on record. An administrator may have made any of them, so people have to
+// decide.
 func Suspects(ctx context.Context, root Root, ours func(id, file, value string) bool) ([]Suspect, error) {
 	r, err := NewReader(Config{Root: root, NoPerf: true, Ours: ours})
 	if err != nil {
@@ -63,7 +64,8 @@ func (r *Reader) suspects(wl window.Workload) (all []Suspect) {
 	return all
 }
 
-// suspect says how it is undone: v2 takes nothing for what the parent has, v1 does not.
+// suspect adds the command that undoes it: on v2 an empty value means the parent's, on
+// v1 it does not.
 func (r *Reader) suspect(id, file, value string) Suspect {
 	to := quoted(r.layout.Path(r.layout.Cpuset, id, file))
 	undo := "echo > " + to
@@ -73,7 +75,7 @@ func (r *Reader) suspect(id, file, value string) Suspect {
 	return Suspect{id, fmt.Sprintf("its %s is %s", file, value), undo}
 }
 
-// wholeNodes says that CPUs are all of some nodes, and no others.
+// wholeNodes says that CPUs are all CPUs of some nodes, and no others.
 func (r *Reader) wholeNodes(cpus set.CPUSet) bool {
 	var nodes set.CPUSet
 	for _, n := range r.topology.Machine.Nodes {

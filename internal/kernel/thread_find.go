@@ -26,11 +26,11 @@ type group struct {
 	id        string
 	pid       int // 0: a cgroup
 	sensitive unit.Opt[bool]
-	cpus      set.CPUSet // that its cpuset allows, or that stand for it: see bound
+	cpus      set.CPUSet // those that its cpuset allows, or their substitute: see bound
 	threads   []*thread  // ascending by tid
 }
 
-// thread is one that is followed. Its id alone does not identify it: ids are used again.
+// thread is one that is followed. Its id alone does not identify it: ids are reused.
 type thread struct {
 	tid     int
 	start   uint64 // ticks after boot
@@ -44,9 +44,9 @@ type thread struct {
 	ran     int64           // schedstat's, ns; −1: not read yet
 	cpu     unit.Opt[int]   //
 	words   []uint64        // its affinity, as the kernel gave it
-	allowed set.CPUSet      // the same
-	checked uint64          // round of look after which its start was last read
-	round   uint64          // of look, in which it was last seen
+	allowed set.CPUSet      // the same as a set
+	checked uint64          // round of look after which its start time was last read
+	round   uint64          // round of look in which it was last seen
 	gone    bool            // it ended since
 }
 
@@ -92,9 +92,10 @@ func (r *ThreadReader) groupOf(id string) *group {
 	return r.groups[i]
 }
 
-// found are the processes, in the order they were named, then the cgroups. A process that
-// is named twice belongs to the first. A cgroup that was there and is not found has ended
-// only if its own files say so: a directory that cannot be listed hides it as well.
+// found are the processes, in the order in which they were named, then the cgroups. A
+// process that is named twice belongs to the first. A cgroup that was there and is not
+// found has ended only if its own files say so: a directory that cannot be listed hides
+// it as well.
 func (r *ThreadReader) found() (all []*group, err error) {
 	tag := unit.Some(true)
 	if r.cfg.Infer {
@@ -127,7 +128,7 @@ func (r *ThreadReader) found() (all []*group, err error) {
 func processID(pid int) string { return "pid:" + strconv.Itoa(pid) }
 
 // meet lists a group's threads and opens the new ones. A group that has ended has none.
-// Where they cannot be listed, those of the last look are still there.
+// If they cannot be listed, those of the last look are still there.
 func (r *ThreadReader) meet(g, old *group, taken map[int]bool) {
 	tids, err := r.tidsOf(g)
 	switch {
@@ -191,8 +192,8 @@ func (r *ThreadReader) ownTIDs(g *group) ([]int, error) {
 	return ThreadIDs(r.cfg.Root, os.Getpid())
 }
 
-// thread is the one of that id, opened if it is new; nil where it ended, or is the
-// kernel's.
+// thread is the thread with that id, opened if it is new; nil if it ended, or is a
+// kernel thread.
 func (r *ThreadReader) thread(g *group, tid int) *thread {
 	old := r.byTID[tid]
 	if old != nil && !old.gone {
@@ -260,9 +261,9 @@ func (r *ThreadReader) closeThread(t *thread) {
 	}
 }
 
-// reportShort reports how many threads are not read, or not counted: when the first are,
-// and whenever the number has doubled. The penalty of a part of the threads is the
-// penalty of that part only.
+// reportShort reports how many threads are not read, or not counted: when the first
+// are, and whenever the number has doubled. The penalty of some of the threads is the
+// penalty of those only.
 func (r *ThreadReader) reportShort() {
 	uncounted, why := 0, ""
 	for _, g := range r.groups {
@@ -289,10 +290,10 @@ func (r *ThreadReader) grown(reported *int, now int) bool {
 	return now > 0
 }
 
-// bound finds the CPUs that a group may use: its cpuset's. Where that is not known, what
-// its threads may use together stands for it. All CPUs would not do: every narrower
-// thread would count as pinned by another process. Threads that homenode has narrowed
-// say less than the look before did.
+// bound finds the CPUs that a group may use: its cpuset's. If that is not known, the
+// CPUs that its threads may use together take its place. All CPUs would not do: every
+// narrower thread would count as pinned by another process. Threads that homenode has
+// narrowed show less than in the look before.
 func (r *ThreadReader) bound(g, old *group) {
 	if len(g.threads) == 0 {
 		return
@@ -303,7 +304,7 @@ func (r *ThreadReader) bound(g, old *group) {
 	}
 	if !r.reportedCPUs[g.id] {
 		r.reportedCPUs[g.id] = true
-		r.problem(fmt.Errorf("the cpuset of %s is not known: what its threads may use together stands for it: %w", g.id, err))
+		r.problem(fmt.Errorf("the cpuset of %s is not known: the CPUs that its threads may use together take its place: %w", g.id, err))
 	}
 	ours := false
 	for _, t := range g.threads {
@@ -316,7 +317,7 @@ func (r *ThreadReader) bound(g, old *group) {
 	}
 }
 
-// allowedOf is what the cpuset of a group allows, of the CPUs that are online.
+// allowedOf is the CPUs that the cpuset of a group allows, of those online.
 func (r *ThreadReader) allowedOf(g *group) (set.CPUSet, error) {
 	if err := r.noLayout; err != nil {
 		return set.CPUSet{}, err

@@ -20,10 +20,11 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// manyThreads has this binary be a process of so many threads, the first of which spin.
+// manyThreads makes this binary a process with this many threads, the first of which
+// spin.
 const manyThreads, spinning = "HOMENODE_TEST_THREADS", "HOMENODE_TEST_SPINNING"
 
-// fileLimit has a test of this binary run with so many descriptors.
+// fileLimit runs a test of this binary with this many descriptors.
 const fileLimit = "HOMENODE_TEST_FILES"
 
 func TestMain(m *testing.M) {
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 			ready <- true
 			for i < spin { //nolint:staticcheck // it spins until the process ends
 			}
-			for wait := -1; ; { // of a negative number all wake now and then
+			for wait := -1; ; { // with a negative number all wake now and then
 				if spin < 0 {
 					wait = 1
 				}
@@ -72,8 +73,8 @@ func spawn(t testing.TB, threads, spin int) int {
 	return cmd.Process.Pid
 }
 
-// softPerf opens the kernel's own events instead of a PMU's: what a read costs is the
-// same but for the counters themselves.
+// softPerf opens the kernel's own events instead of a PMU's: the cost of a read is the
+// same except for the counters themselves.
 type softPerf struct{ unix.LivePerf }
 
 func (p softPerf) OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, error) {
@@ -97,13 +98,13 @@ func liveReader(t testing.TB, pid int) *ThreadReader {
 	return r
 }
 
-// Time on a CPU, as perf has it, is what the process's clock says.
+// Time on a CPU by perf is the time of the process's clock.
 func TestLiveTime(t *testing.T) {
 	pid := spawn(t, 3, 1)
 	r := liveReader(t, pid)
 	ctx := context.Background()
-	for try := 1; ; try++ { // a host that takes its CPUs away counts that time for the one and not for the other
-		first := processTime(t, pid) // both are not read at once: we may have to wait between them
+	for try := 1; ; try++ { // a host that takes its CPUs away counts that time for one and not for the other
+		first := processTime(t, pid) // the two are not read at once: there may be a wait between them
 		r.Read(ctx)
 		before := processTime(t, pid)
 		for end := time.Now().Add(time.Minute); processTime(t, pid)-before < 300*time.Millisecond && time.Now().Before(end); {
@@ -129,8 +130,8 @@ func TestLiveTime(t *testing.T) {
 	}
 }
 
-// With fewer descriptors than threads every thread is still read, in each window, and how
-// many are not counted is reported.
+// With fewer descriptors than threads every thread is still read, in each window, and
+// the number of uncounted ones is reported.
 func TestLiveFilesRunOut(t *testing.T) {
 	limit, err := strconv.ParseUint(os.Getenv(fileLimit), 10, 64)
 	if err == nil {
@@ -170,7 +171,7 @@ func filesRunOut(t *testing.T, limit uint64) {
 		all = max(all, n)
 	}
 	told = slices.DeleteFunc(told, func(s string) bool { return strings.Contains(s, "cpuset") })
-	uncounted, of := 0, 0 // when it was told: the runtime of Go starts threads later on, too
+	uncounted, of := 0, 0 // when it was reported: the runtime of Go starts threads later on, too
 	if len(told) == 1 {
 		fmt.Sscanf(told[0], "%d of %d threads are not counted: ", &uncounted, &of)
 	}
@@ -189,7 +190,7 @@ func processTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// What a window costs, by thread.
+// The cost of a window, by thread.
 func BenchmarkRead(b *testing.B) {
 	for _, c := range []struct{ threads, spin int }{{64, 0}, {64, 2}, {64, -1}, {1000, 0}} {
 		b.Run(fmt.Sprintf("%d threads, %d run", c.threads, c.spin), func(b *testing.B) {

@@ -47,9 +47,9 @@ func (r *ThreadReader) readGroup(g *group, w *window.Workload, length time.Durat
 	r.sum(g, w)
 }
 
-// readThread reads a thread; false says that it ended. One that was on no CPU in this
-// period is where it was: its file is left alone but once after each look, since its id
-// may be another's by now.
+// readThread reads a thread; false means that it ended. A thread that was on no CPU in
+// this period is where it was: its file is not read, except once after each look,
+// because its id may belong to another thread by now.
 func (r *ThreadReader) readThread(t *thread) bool {
 	t.sample = perf.TaskSample{}
 	if t.count != nil {
@@ -75,7 +75,7 @@ func (r *ThreadReader) readThread(t *thread) bool {
 	return r.readAffinity(t)
 }
 
-// readAffinity makes a set only of a mask that changed.
+// readAffinity makes a set only when the mask changed.
 func (r *ThreadReader) readAffinity(t *thread) bool {
 	n, err := r.cfg.Affinity.Affinity(t.tid, &r.mask)
 	if err != nil {
@@ -88,8 +88,8 @@ func (r *ThreadReader) readAffinity(t *thread) bool {
 	return true
 }
 
-// figures is what is known of a thread. Whether homenode set its affinity is asked each
-// time: that may change while the affinity does not.
+// figures is what is known of a thread. Whether homenode set its affinity is checked
+// each time: that may change while the affinity does not.
 func (r *ThreadReader) figures(g *group, t *thread, length time.Duration) window.Thread {
 	th := window.Thread{ID: t.tid, Start: t.start, CPU: t.cpu, Allowed: t.allowed, Used: r.used(t, length)}
 	th.Ours = r.isOurs(t)
@@ -110,8 +110,8 @@ func (r *ThreadReader) isOurs(t *thread) bool {
 	return r.cfg.Ours != nil && r.cfg.Ours(t.tid, t.start, t.allowed)
 }
 
-// used is a thread's share of a CPU. Time is read a little after the clock is: more
-// than all of it is none.
+// used is a thread's share of a CPU. Time is read slightly later than the clock: a
+// share above 1 is 1.
 func (r *ThreadReader) used(t *thread, length time.Duration) unit.Value[float64] {
 	if t.count == nil {
 		return r.scheduled(t, length)
@@ -140,7 +140,7 @@ func (r *ThreadReader) scheduled(t *thread, length time.Duration) unit.Value[flo
 	return unit.Estimated(min(1, float64(t.ran-before)/float64(length)), bySchedstat)
 }
 
-// sum adds the threads of a workload up.
+// sum adds up the threads of a workload.
 func (r *ThreadReader) sum(g *group, w *window.Workload) {
 	w.Tasks = unit.Measured(len(w.Threads), "/proc/PID/task")
 	if g.pid == 0 {
@@ -187,8 +187,7 @@ func (r *ThreadReader) atNode(by []unit.Value[float64], th *window.Thread) {
 	v.V = unit.Some(v.V.Or(0) + used)
 }
 
-// adder sums figures; where one of them is unknown, the sum of the others is an
-// estimate of it.
+// adder sums figures; if one of them is unknown, the sum of the others is an estimate.
 type adder struct {
 	sum            float64
 	known, unknown int

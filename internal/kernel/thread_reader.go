@@ -19,19 +19,19 @@ import (
 	"homenode/internal/window"
 )
 
-// ThreadConfig says whose threads to read.
+// ThreadConfig says which threads to read.
 type ThreadConfig struct {
 	Root Root // zero: "/"
 	// PIDs are processes, Cgroups globs of cgroup paths: their operator says that it
 	// matters where they run. Watched are processes for which it does not matter.
 	PIDs, Watched []int
 	Cgroups       []string
-	// Infer leaves the tags of PIDs and Cgroups open: the policy must find out.
+	// Infer leaves the tags of PIDs and Cgroups open: the policy must find them.
 	Infer    bool
 	UserOnly bool // count events in user mode only
 	// Ours says whether a thread's affinity was set by homenode; nil: none was.
 	Ours     func(tid int, start uint64, cpus set.CPUSet) bool
-	Discover time.Duration // how often to look for new threads; 0: at each Read
+	Discover time.Duration // interval between searches for new threads; 0: at each Read
 	Perf     unix.Tasks    // nil: the kernel's, if Root is "/"; else none
 	Affinity unix.Affinity // nil: the kernel's
 	Now      func() time.Time
@@ -84,8 +84,8 @@ type ThreadReader struct {
 	begun    map[string]bool // processes that were there once
 }
 
-// NewThreadReader opens the threads that there are. It fails where there is nothing to read:
-// no machine, a process that is not there.
+// NewThreadReader opens the existing threads. It fails if there is nothing to read: no
+// machine, or a process that does not exist.
 func NewThreadReader(cfg ThreadConfig) (*ThreadReader, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -117,7 +117,8 @@ func NewThreadReader(cfg ThreadConfig) (*ThreadReader, error) {
 	return r, nil
 }
 
-// filesOfThread are kept open of a thread that is counted, beside its events: stat.
+// filesOfThread is the number of files kept open for a counted thread, beside its
+// events: stat.
 const filesOfThread = 1
 
 func (r *ThreadReader) openMeter() {
@@ -134,7 +135,8 @@ func (r *ThreadReader) openMeter() {
 	r.meter = perf.NewTaskMeter(calls, perf.Config{Table: perf.Detect(r.cfg.Root), UserOnly: r.cfg.UserOnly}, limit, filesOfThread)
 }
 
-// Usable says why the uncore penalty of these threads is not counted; nil where it is.
+// Usable is the reason why the uncore penalty of these threads is not counted; nil if
+// it is.
 func (r *ThreadReader) Usable() error {
 	switch {
 	case r.meter == nil:
@@ -148,7 +150,7 @@ func (r *ThreadReader) Usable() error {
 // Machine is the topology as last read; it changes when CPUs go on- or offline.
 func (r *ThreadReader) Machine() machine.Machine { return r.topology.Machine }
 
-// EventTable names the table that counters are read by; "" when none are.
+// EventTable names the event table of the counters; "" when there are none.
 func (r *ThreadReader) EventTable() string {
 	if r.meter == nil {
 		return ""
@@ -156,10 +158,10 @@ func (r *ThreadReader) EventTable() string {
 	return r.meter.Table().Name
 }
 
-// CPUTime is what all Reads together cost.
+// CPUTime is the cost of all Reads together.
 func (r *ThreadReader) CPUTime() time.Duration { return r.cpu }
 
-// Threads is how many threads are read now.
+// Threads is the number of threads that are read now.
 func (r *ThreadReader) Threads() int { return len(r.byTID) }
 
 // Close closes every open file.
@@ -185,7 +187,7 @@ func (r *ThreadReader) readMachine() error {
 	return nil
 }
 
-// notRead is why a node's figures are unknown.
+// notRead is the reason why a node's figures are unknown.
 const notRead = "not read with threads"
 
 func bareNode(n machine.Node) window.Node {
@@ -193,8 +195,8 @@ func bareNode(n machine.Node) window.Node {
 	return window.Node{ID: n.ID, CPUs: n.CPUs, CPUBusy: unit.UnknownValue[float64](notRead), Memory: no, Free: no, File: no, Anon: no}
 }
 
-// Read returns what happened since the Read before; the first one only primes. The
-// window is valid until the next Read.
+// Read returns what happened since the Read before; the first one only sets the base.
+// The window is valid until the next Read.
 func (r *ThreadReader) Read(ctx context.Context) (window.Window, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -20,7 +20,7 @@ import (
 	"homenode/internal/window"
 )
 
-// threadHost is a fake one of two nodes, whose threads do what a test says.
+// threadHost is a fake one with two nodes, whose threads do what a test says.
 type threadHost struct {
 	t        *testing.T
 	root     unix.Root
@@ -189,7 +189,7 @@ func TestThreadsOfProcesses(t *testing.T) {
 	}
 }
 
-// Threads come and go; one of the same number that started later is another.
+// Threads come and go; a later one with the same number is another thread.
 func TestThreadsComeAndGo(t *testing.T) {
 	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
@@ -227,7 +227,7 @@ func TestThreadsComeAndGo(t *testing.T) {
 	}
 }
 
-// Threads have ended only if they are gone: where they cannot be listed, all are still
+// Threads have ended only if they are gone: if they cannot be listed, all are still
 // there.
 func TestListingFails(t *testing.T) {
 	h := newThreadHost(t, true)
@@ -236,7 +236,7 @@ func TestListingFails(t *testing.T) {
 	r := h.open(ThreadConfig{PIDs: []int{10}})
 	h.read(r)
 	kerneltest.Remove(t, h.root, "/proc/10/task")
-	kerneltest.Write(t, h.root, kerneltest.Files{"/proc/10/task": "x"}) // any error but that it is not there
+	kerneltest.Write(t, h.root, kerneltest.Files{"/proc/10/task": "x"}) // any error except that it does not exist
 	for range 3 {
 		h.run(10, time.Millisecond, 1, 10)
 		w := h.read(r)
@@ -249,7 +249,7 @@ func TestListingFails(t *testing.T) {
 	}
 }
 
-// A cgroup that a search does not find is asked itself.
+// A cgroup that a search does not find is checked itself.
 func TestCgroupIsHidden(t *testing.T) {
 	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
@@ -299,8 +299,8 @@ func TestFilesRunOut(t *testing.T) {
 	}
 }
 
-// Where the cpuset cannot be read, no thread counts as pinned for that; one that is narrower
-// than the others still does.
+// If the cpuset cannot be read, no thread counts as pinned because of that; one that is
+// narrower than the others still does.
 func TestCpusetIsUnknown(t *testing.T) {
 	h := newThreadHost(t, true)
 	held := map[int]bool{}
@@ -350,7 +350,8 @@ func TestThreadsOfCgroups(t *testing.T) {
 	}
 }
 
-// Without counters time is known from schedstat, and the rest is unknown, with why.
+// Without counters time is known from schedstat, and the rest is unknown, with the
+// reason.
 func TestThreadsWithoutCounters(t *testing.T) {
 	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
@@ -421,7 +422,8 @@ func TestOursIsAskedAnew(t *testing.T) {
 	}
 }
 
-// A thread that stands still may have ended, and its number may be another's.
+// A thread that stands still may have ended, and its number may belong to another
+// thread.
 func TestIdleNumbersAreUsedAgain(t *testing.T) {
 	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
@@ -437,8 +439,8 @@ func TestIdleNumbersAreUsedAgain(t *testing.T) {
 	}
 }
 
-// A CPU that comes back while the machine is read again is there in the next window at
-// the latest.
+// A CPU that comes back while the machine is read again is in the next window at the
+// latest.
 func TestHotplugWhileThreadsAreRead(t *testing.T) {
 	some := kerneltest.Files{"/sys/devices/system/cpu/online": "0-2\n", "/sys/devices/system/node/node1/cpulist": "2\n"}
 	all := kerneltest.Files{"/sys/devices/system/cpu/online": "0-3\n", "/sys/devices/system/node/node1/cpulist": "2-3\n"}

@@ -19,16 +19,16 @@ type Topology struct {
 	root   Root
 	online unix.Kept
 	text   string // of online
-	nodeAt []int  // by CPU: the place in Machine.Nodes of its node, −1: none
+	nodeAt []int  // by CPU: the place of its node in Machine.Nodes, −1: none
 }
 
-// NewTopology has read nothing yet.
+// NewTopology is a Topology that has not read yet.
 func NewTopology(root Root) Topology {
 	return Topology{root: root, online: unix.Kept{Path: root.Path("/sys/devices/system/cpu/online")}}
 }
 
-// Read (re)reads the machine. It fails where there is no node; problem is called with
-// anything less that is missing.
+// Read (re)reads the machine. It fails if there is no node; problem is called with
+// everything less important that is missing.
 func (t *Topology) Read(buf *unix.Buffer, problem func(error)) error {
 	// The list of online CPUs comes first: a CPU that comes or goes while the rest is read
 	// is seen by the next Changed, and the machine is read again.
@@ -55,14 +55,14 @@ func (t *Topology) Read(buf *unix.Buffer, problem func(error)) error {
 	return nil
 }
 
-// Changed says that the set of online CPUs is not the one of the last Read. One that
-// cannot be read has not changed.
+// Changed says that the set of online CPUs is not that of the last Read. If it cannot
+// be read, it has not changed.
 func (t *Topology) Changed(buf *unix.Buffer) bool {
 	text, err := t.online.ReadLine(buf)
 	return err == nil && string(text) != t.text
 }
 
-// NodeAt is the place in Machine.Nodes of a CPU's node; false where it has none.
+// NodeAt is the place of a CPU's node in Machine.Nodes; false if it has none.
 func (t *Topology) NodeAt(cpu int) (int, bool) {
 	if cpu < 0 || cpu >= len(t.nodeAt) || t.nodeAt[cpu] < 0 {
 		return 0, false

@@ -16,12 +16,12 @@ import (
 
 const (
 	firstWindow = "first window of it: no reading before"
-	// rarely is how many rounds pass between attempts at what failed, as opening events.
-	// Lower finds sooner that it works by now, and costs CPU time.
+	// rarely is the number of rounds between attempts at what failed, such as opening
+	// events. Lower notices sooner that it works by now, and costs CPU time.
 	rarely = 64
 )
 
-// workload is one cgroup between rounds: where it is, and what reads it.
+// workload is one cgroup between rounds: where it is, and its sensors.
 type workload struct {
 	cgroup.Cgroup
 	layout cgroup.Layout
@@ -29,12 +29,12 @@ type workload struct {
 	inode  uint64
 	below  bool // there may be cgroups below it
 	seen   int  // rounds in which it was read
-	// limitedBy is the cgroup whose memory limit is the least in the last round, this one or
-	// one above it.
+	// limitedBy is the cgroup with the least memory limit in the last round: this one
+	// or one above it.
 	limitedBy string
 
-	// Where its processes are in each hierarchy; the zero Hier when they are
-	// not under the same path there.
+	// The hierarchies that have its processes under the same path; the zero Hier for
+	// the others.
 	cpuHier, acctHier, memHier, perfHier cgroup.Hier
 
 	files   []*unix.Kept
@@ -43,7 +43,7 @@ type workload struct {
 	sensors []sensor
 }
 
-// meet looks a new workload over.
+// meet sets up a new workload.
 func (r *Reader) meet(cg cgroup.Cgroup) *workload {
 	l := r.layout
 	w := &workload{Cgroup: cg, layout: l, dir: l.Path(l.Cpuset, cg.ID, "")}
@@ -61,7 +61,7 @@ func (r *Reader) meet(cg cgroup.Cgroup) *workload {
 	return w
 }
 
-// file stays open between rounds, as long as there are not too many of them.
+// file stays open between rounds, as long as there are not too many open files.
 func (w *workload) file(h cgroup.Hier, name string) *unix.Kept {
 	k := &unix.Kept{Path: w.layout.Path(h, w.ID, name), Loose: true}
 	w.files = append(w.files, k)
@@ -88,8 +88,8 @@ func (w *workload) close() {
 	}
 }
 
-// membership returns a filter: the hierarchy if the workload's processes are
-// under the same path in it, else none. One process speaks for all.
+// membership returns a filter: the hierarchy if the workload's processes are under the
+// same path in it, else none. One process stands for all.
 func (r *Reader) membership(id string) func(cgroup.Hier, string) cgroup.Hier {
 	paths := r.pathsOf(id)
 	return func(h cgroup.Hier, controller string) cgroup.Hier {
@@ -126,7 +126,8 @@ func (r *Reader) pathsOf(id string) []procfs.Membership {
 	return nil
 }
 
-// readTasks lists the workload's threads. Discovery has not looked whether there are any.
+// readTasks lists the workload's threads. Discovery has not checked whether there are
+// any.
 func (w *workload) readTasks(rd *round, out *window.Workload) (err error) {
 	rd.ids, err = w.listTasks(rd)
 	if err == nil && len(rd.ids) == 0 {

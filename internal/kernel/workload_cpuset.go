@@ -27,13 +27,13 @@ func newCpusetFiles(w *workload) cpusetFiles {
 	}
 }
 
-// binding reads what the workload's cpuset is, and who set it.
+// binding reads the workload's cpuset, and which program set it.
 //
-//  1. Without a value of its own (v2: empty, or the controller is off) it simply
-//     has what its parent has.
+//  1. Without a value of its own (v2: empty, or the controller is off) it has its
+//     parent's.
 //  2. A value that the journal knows is ours.
-//  3. One that is narrower than what the parent has was set by another process:
-//     pinned. On v1 every cpuset has a value, so most equal their parent's.
+//  3. One that is narrower than the parent's was set by another process: pinned. On v1
+//     every cpuset has a value, so most equal their parent's.
 func (f *cpusetFiles) binding(rd *round, w *workload) (window.Binding, error) {
 	parent, err := rd.parent(path.Dir(w.ID))
 	if err != nil {
@@ -75,8 +75,8 @@ func (rd *round) parent(id string) (cgroup.Effective, error) {
 	return e, err
 }
 
-// readSet reads the effective set and the own setting as text. No file of its
-// own is (1); on v1 before 3.17 there is no effective file.
+// readSet reads the effective set and the own setting as text. Without a file of its
+// own it is (1); on v1 before 3.17 there is no effective file.
 func readSet[K set.Kind](buf *unix.Buffer, own, eff *unix.Kept, parent set.Set[K], parse func(string) (set.Set[K], error)) (set.Set[K], string, error) {
 	none := set.Set[K]{}
 	data, err := own.ReadLine(buf)

@@ -90,11 +90,11 @@ func TestLabRunRefuses(t *testing.T) {
 	g := guest(t, "two", "v2")
 	for _, c := range []struct{ line, want string }{
 		{"homenode run --nodes 0-1 --policy weighted-interleave -- true", "does not have it: Linux has it since 6.9"},
-		{"homenode run --nodes 0-2 -- true", "use node 2: there is no such: this machine has nodes 0-1"},
+		{"homenode run --nodes 0-2 -- true", "use node 2: no such node: this machine has nodes 0-1"},
 		{"homenode run --nodes 1 --needs 4GiB -- true", "place 4 GiB by bind on node 1"},
-		{"homenode run --nodes 1 -- /no/such", `start "/no/such": there is no such file`},
-		{"homenode run --shm /tmp/none --nodes 1", "there is no such file: --create SIZE makes it"},
-		{"homenode repeat -n 2 --nodes 7 -- true", "use node 7: there is no such"},
+		{"homenode run --nodes 1 -- /no/such", `start "/no/such": no such file`},
+		{"homenode run --shm /tmp/none --nodes 1", "no such file: --create SIZE makes it"},
+		{"homenode repeat -n 2 --nodes 7 -- true", "use node 7: no such node"},
 		{"homenode repeat -n 2 --arms as-is -- sh -c 'echo no luck >&2; exit 3'", "failed with exit code 3: its last line: no luck"},
 	} {
 		if r := runs(t, g, c.line); r.Exit != 2 || !strings.Contains(r.Stderr, c.want) {

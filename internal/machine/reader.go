@@ -15,22 +15,22 @@ import (
 	"homenode/internal/unit"
 )
 
-// ErrMalformed marks a file whose text the kernel would not write.
+// ErrMalformed marks a file with text that the kernel would not write.
 var ErrMalformed = errors.New("malformed")
 
-// tree reads files and collects what went wrong. A missing file is no error.
-// Each open costs some 20 µs below an os.Root, so what is known is not read again.
+// tree reads files and collects errors. A missing file is no error. Each open costs
+// some 20 µs below an os.Root, so known values are not read again.
 type tree struct {
 	fsys   fs.FS
 	online set.CPUSet
 	errs   []error
 
-	listed bool              // cpu/online tells which CPUs are online
+	listed bool              // cpu/online lists the online CPUs
 	served map[string]string // which of several names of a file this kernel uses
 	noDies bool
 	splits unit.Opt[bool] // see splitsThreads
-	leaves map[int]leaf   // by cache index, as the first CPU that had it
-	asked  bool           // a CPU was asked for its caches
+	leaves map[int]leaf   // by cache index, of the first CPU that had it
+	asked  bool           // a CPU's caches were read
 }
 
 // read returns a file's text without the newline and NULs around it.
@@ -109,7 +109,8 @@ func (t *tree) failed(verb, path string, err error) {
 	}
 }
 
-// load reads a file and parses it: None when it is missing, or malformed (noted).
+// load reads a file and parses it: None when it is missing or malformed (which is
+// noted).
 func load[T any](t *tree, path string, parse func(string) (T, error)) unit.Opt[T] {
 	text, ok := t.read(path)
 	if !ok {
@@ -123,15 +124,15 @@ func load[T any](t *tree, path string, parse func(string) (T, error)) unit.Opt[T
 	return unit.Some(v)
 }
 
-// malformed notes that a file's text is not what a kernel writes.
+// malformed notes text that a kernel does not write.
 func (t *tree) malformed(path string, err error) {
 	if err != nil {
 		t.failed("parse", path, fmt.Errorf("%w: %w", ErrMalformed, err))
 	}
 }
 
-// cpuList loads the first of these files that exists: a list, or, where its
-// name does not say "list", a mask.
+// cpuList loads the first of these files that exists: a list, or, if its name does not
+// say "list", a mask.
 func (t *tree) cpuList(paths ...string) unit.Opt[set.CPUSet] {
 	for _, path := range paths {
 		parse := parseCPUMap

@@ -14,8 +14,8 @@ const (
 	MaxShapeNodes = 16
 	MaxShapeLinks = 64 // directed: two for each pair of Shape.Links
 
-	// A guest kernel boots in less, but leaves a node of 64 MiB without room
-	// for a working set once its page structures are taken off.
+	// A guest kernel boots in less, but a node of 64 MiB has no room for a working set
+	// beside its page structures.
 	MinShapeMemory = 128 * unit.MiB
 	// QEMU's memory backends are built of 2 MiB huge pages where possible.
 	shapeMemoryStep = 2 * unit.MiB
@@ -33,8 +33,8 @@ type Shape struct {
 	Housekeeping set.CPUSet  `yaml:"housekeeping"` // kept free of workloads; they still belong to a node
 	Model        Model       `yaml:"model"`
 	Links        [][2]int    `yaml:"links"` // undirected pairs of nodes; nil: see LinkPairs
-	// Threads is how many CPUs share a core, its issue rate and its L2: CPUs 0 and 1,
-	// 2 and 3, … with 2.
+	// Threads is the number of CPUs that share a core, its issue rate and its L2: with
+	// 2, CPUs 0 and 1, 2 and 3, …
 	Threads int `yaml:"threads"`
 }
 
@@ -48,30 +48,32 @@ type ShapeNode struct {
 // a measurement: only the two DRAM latencies named below come from hardware.
 type Model struct {
 	MHz        int        `yaml:"mhz"`         // model cycles per model-microsecond
-	TimeFactor int        `yaml:"time_factor"` // how much longer periods and bursts take in the lab than on hardware
+	TimeFactor int        `yaml:"time_factor"` // factor by which periods and bursts are longer in the lab than on hardware
 	L1         unit.Bytes `yaml:"l1"`          // private to a CPU; a power of two
 	L2         unit.Bytes `yaml:"l2"`          // likewise
 	LLC        unit.Bytes `yaml:"llc"`         // shared by a node's CPUs; a power of two
 	L2Cycles   int        `yaml:"l2_cycles"`   // added to an access that misses L1 and hits L2
 	LLCCycles  int        `yaml:"llc_cycles"`  // added to an access that hits the LLC
-	// DRAMCycles is the idle latency by SLIT distance, in model cycles. A file that has it
-	// replaces the whole default table, so that it shows all latencies it uses.
+	// DRAMCycles is the idle latency by SLIT distance, in model cycles. A file that has
+	// it replaces the whole default table, so that the file shows all latencies it
+	// uses.
 	DRAMCycles map[int]int `yaml:"dram_cycles"`
 	MCCycles   int         `yaml:"memory_cycles_per_line"` // service time of a node's memory controller for one 64-byte line
 	LinkCycles int         `yaml:"link_cycles_per_line"`   // service time of one directed link for one 64-byte line
 	// TransferCycles is the latency, by SLIT distance, of a line that another CPU's
 	// private cache holds modified. Nil: see Transfer.
 	TransferCycles map[int]int `yaml:"transfer_cycles"`
-	AtomicCycles   int         `yaml:"atomic_cycles"` // of a locked read-modify-write, beyond what its line costs
-	// Coherence off is the machine without a directory: a line may be in any number
-	// of caches, and no cache learns of a write. For comparing what it costs.
+	AtomicCycles   int         `yaml:"atomic_cycles"` // of a locked read-modify-write, beyond the cost of its line
+	// Coherence off is the machine without a directory: a line may be in any number of
+	// caches, and no cache learns of a write. It serves to measure the cost of
+	// coherence.
 	Coherence bool `yaml:"coherence"`
-	// StreamParallelism is how many misses of a detected sequential stream are
-	// outstanding at once.
+	// StreamParallelism is the number of outstanding misses of a detected sequential
+	// stream.
 	StreamParallelism int `yaml:"stream_parallelism"`
 }
 
-// DefaultModel returns the model a shape has unless it says otherwise.
+// DefaultModel returns the model of a shape without one of its own.
 //
 // DRAM: MAO measured 80 ns local and 138 ns remote on Skylake-SP with DDR4-2400
 // (facts/papers.md §1); at its 2.7 GHz that is 216 and 373 cycles. Distance 31
@@ -92,9 +94,9 @@ func DefaultModel() Model {
 }
 
 // Transfer is the latency in cycles of a line that a CPU at this distance holds
-// modified. Unless the shape says otherwise: 130 cycles inside a node (48 ns at
-// 2.7 GHz), and four fifths of the DRAM latency of the distance between nodes, as
-// Intel's MLC finds them on Skylake-SP (48 ns; 108 of 138 ns). The lab's choice.
+// modified. By default: 130 cycles inside a node (48 ns at 2.7 GHz), and between nodes
+// four fifths of the DRAM latency of the distance, as Intel's MLC finds them on
+// Skylake-SP (48 ns; 108 of 138 ns). The lab's choice.
 func (m Model) Transfer(distance int) int {
 	if c, ok := m.TransferCycles[distance]; ok {
 		return c
@@ -114,10 +116,10 @@ func (s Shape) CPUs() set.CPUSet {
 	return all
 }
 
-// threads is 1 where the shape says nothing.
+// threads is 1 if the shape does not set it.
 func (s Shape) threads() int { return max(1, s.Threads) }
 
-// coreOf is the CPUs of the core of a CPU, itself included.
+// coreOf is the CPUs of a CPU's core, itself included.
 func (s Shape) coreOf(cpu int) set.CPUSet {
 	var ids []int
 	for first, i := cpu-cpu%s.threads(), 0; i < s.threads(); i++ {
@@ -144,7 +146,7 @@ func (s Shape) Machine() Machine {
 	return m
 }
 
-// cpu adds what CPU id brings with it, and returns it.
+// cpu adds the core and cache of CPU id, and returns the CPU.
 func (s Shape) cpu(m *Machine, id int) CPU {
 	node := 0
 	for !s.Nodes[node].CPUs.Has(id) {

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// problem is what is wrong in a shape, and where: the path of its YAML value.
+// problem is one error in a shape, and its place: the path of its YAML value.
 type problem struct {
 	path string // "nodes[1].cpus"
 	text string // what is wrong, and what to do
@@ -26,7 +26,7 @@ func (p *problems) add(path, format string, args ...any) {
 	*p = append(*p, problem{path, fmt.Sprintf(format, args...)})
 }
 
-// Validate says everything that is wrong with a shape, one sentence each.
+// Validate lists everything that is wrong with a shape, one sentence each.
 func (s Shape) Validate() error {
 	var errs []error
 	for _, p := range s.problems() {
@@ -133,7 +133,7 @@ func checkCache(p *problems, name string, size, most unit.Bytes) {
 	}
 }
 
-// checkCPUs wants every CPU from 0 on exactly once.
+// checkCPUs requires every CPU from 0 on exactly once.
 func (s Shape) checkCPUs(p *problems) {
 	var seen set.CPUSet
 	for i, n := range s.Nodes {
@@ -158,7 +158,7 @@ func (s Shape) checkCPUs(p *problems) {
 	s.checkThreads(p, seen)
 }
 
-// checkThreads wants whole cores, each on one node.
+// checkThreads requires whole cores, each on one node.
 func (s Shape) checkThreads(p *problems, all set.CPUSet) {
 	if s.Threads < 1 || s.Threads > 2 {
 		p.add("threads", "%d CPUs do not share a core on any machine the lab models: use 1 or 2", s.Threads)

@@ -16,7 +16,7 @@ import (
 //	…
 //	node <id> <bytes>
 //	cpu <id> <node> <core>
-//	fast <id> <factor>                   a CPU kept for daemons: so many of its cycles are one
+//	fast <id> <factor>                   a CPU kept for daemons: factor of its cycles count as one
 //	lat <src> <dst> <cycles>             all pairs: a CPU of src reads dst's memory
 //	transfer <src> <dst> <cycles>        all pairs: a CPU of src takes a line that one of dst modified
 //	link <index> <from> <to>             directed

@@ -5,9 +5,9 @@ package machine
 // LinkPairs returns the pairs of nodes that have a link. Pair i carries two
 // directed links: 2*i from [0] to [1], and 2*i+1 back.
 //
-//  1. If the shape names links, these.
-//  2. Else the pairs at the smallest remote distance, if they join all nodes.
-//  3. Else every pair.
+//  1. The links that the shape names, if it names any.
+//  2. Otherwise the pairs at the smallest remote distance, if they join all nodes.
+//  3. Otherwise every pair.
 func (s Shape) LinkPairs() [][2]int {
 	if s.Links != nil {
 		return s.Links
@@ -44,13 +44,12 @@ func (s Shape) smallestRemote() int {
 	return smallest
 }
 
-// Routes returns the links that a cache line takes on its way from memory to
-// the CPU that asked: Routes()[src][dst] are the directed links, in order of
-// travel, from node dst (the line's home) to node src (the CPU's); empty when
-// src == dst.
+// Routes returns the links that a cache line takes on its way from memory to the CPU
+// that asked: Routes()[src][dst] are the directed links, in order of travel, from node
+// dst (the line's home) to node src (the CPU's); empty when src == dst.
 //
 //  1. A route has as few hops as possible.
-//  2. Of several such, it is the one whose nodes, read from the home node on,
+//  2. Of several such routes, it is the one whose nodes, read from the home node on,
 //     come first by id.
 func (s Shape) Routes() [][][]int {
 	hop := newHops(len(s.Nodes), s.LinkPairs())
@@ -85,8 +84,8 @@ func newHops(nodes int, pairs [][2]int) hops {
 	return h
 }
 
-// left returns how many hops each node is away from target: breadth first. -1
-// means that there is no way.
+// left returns the number of hops from each node to target, breadth first; -1 if there
+// is no path.
 func (h hops) left(target int) []int {
 	left := make([]int, len(h))
 	for i := range left {
@@ -104,8 +103,8 @@ func (h hops) left(target int) []int {
 	return left
 }
 
-// route walks from a node to the target that left counts to: always one hop
-// closer (1), always by the lowest id that is (2).
+// route walks from a node to the target of left: always one hop closer (1), always by
+// the lowest such id (2).
 func (h hops) route(at int, left []int) []int {
 	var links []int
 	for left[at] > 0 {

@@ -29,7 +29,7 @@ func randomGraph(r *rand.Rand) Shape {
 	return s
 }
 
-// floydWarshall is the dumb twin: hop counts between all pairs.
+// floydWarshall is the brute-force twin: hop counts between all pairs.
 func floydWarshall(s Shape) [][]int {
 	n := len(s.Nodes)
 	hops := make([][]int, n)
@@ -65,8 +65,8 @@ func walk(t *testing.T, s Shape, at int, links []int) []int {
 	return nodes
 }
 
-// firstPath is the dumb twin of the tie-break: all paths of that many hops, the
-// first by node ids.
+// firstPath is the brute-force twin of the tie-break: of all paths with that many hops,
+// the first by node ids.
 func firstPath(s Shape, at, to, hops int, hop [][]int) []int {
 	if hops == 0 {
 		if at == to {

@@ -33,7 +33,7 @@ func loadShape(t *testing.T, name string) Shape {
 	return s
 }
 
-// shapeNames are all shapes of the lab; a new file is tested without a word.
+// shapeNames are all shapes of the lab, so that a new file is tested automatically.
 func shapeNames(t *testing.T) []string {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(machinetest.Root(t), "lab/shapes/*.yaml"))

@@ -17,26 +17,26 @@ const (
 	nodeDir = "sys/devices/system/node"
 )
 
-// ErrNoCPU says that a tree describes no CPU, so it is not a machine's.
+// ErrNoCPU means that a tree describes no CPU, so it is not a machine's.
 var ErrNoCPU = errors.New("no CPU found: the tree must hold sys/devices/system/cpu")
 
-// ParseSysfs reads a machine from a tree rooted at its "/" (sys/devices/system
-// and, where present, proc). A missing file leaves a value unknown. The error
-// joins whatever could not be read or believed; the machine beside it holds the
-// rest and is usable, unless the error is ErrNoCPU: then it is the zero Machine.
+// ParseSysfs reads a machine from a tree rooted at its "/" (sys/devices/system and,
+// where present, proc). A missing file leaves a value unknown. The error joins
+// everything that could not be read or believed; the machine beside it holds the rest
+// and is usable, unless the error is ErrNoCPU: then it is the zero Machine.
 //
 // Give a recorded tree as os.Root.FS, not os.DirFS: the absolute links in it must
 // not lead to this host's own /sys.
 //
 //  1. CPUs are the cpuN directories and whatever cpu/online names.
 //  2. Nodes are the nodeN directories; without any, one node 0 has it all.
-//  3. A CPU's node is the one that claims it, else its own cpuN/nodeM link. If
-//     several claim it, the link decides, then the lowest id: no CPU is ever
-//     given twice. That is reported: such a table comes from broken firmware.
-//  4. Packages, dies, cores and caches are what the online CPUs' own directories
-//     say; an offline CPU is in none.
-//  5. What the process that recorded the tree was allowed to use (its cgroup) is
-//     no property of the machine, and is not looked at.
+//  3. A CPU's node is the one that claims it, or else that of its own cpuN/nodeM link.
+//     If several claim it, the link decides, then the lowest id: no CPU is ever given
+//     twice. That is reported, because such a table comes from broken firmware.
+//  4. Packages, dies, cores and caches come from the online CPUs' own directories; an
+//     offline CPU is in none.
+//  5. The cgroup limits of the process that recorded the tree are no property of the
+//     machine, and are ignored.
 func ParseSysfs(fsys fs.FS, origin string) (Machine, error) {
 	t := &tree{fsys: fsys, served: map[string]string{}, leaves: map[int]leaf{}}
 	m := Machine{Origin: origin}
@@ -76,8 +76,8 @@ func (t *tree) cpus() []CPU {
 	return cpus
 }
 
-// onlineOnes asks every cpuN/online where there is no cpu/online. A CPU that
-// cannot be switched off (often cpu0) has no such file.
+// onlineOnes reads every cpuN/online if there is no cpu/online. A CPU that cannot be
+// switched off (often cpu0) has no such file.
 func (t *tree) onlineOnes(all set.CPUSet) set.CPUSet {
 	on := all
 	for id := range all.All() {
@@ -88,8 +88,8 @@ func (t *tree) onlineOnes(all set.CPUSet) set.CPUSet {
 	return on
 }
 
-// dropUndescribed takes CPUs for offline that have no topology although others
-// have, where nothing else told.
+// dropUndescribed treats CPUs as offline if they have no topology although others have,
+// and no other file shows their state.
 func (t *tree) dropUndescribed(m *Machine) {
 	if t.listed || len(m.Cores)+len(m.Packages) == 0 {
 		return
@@ -134,7 +134,7 @@ func (t *tree) nodeIDs() []int {
 	return ids[:n]
 }
 
-// oneNode describes a machine whose kernel knows no nodes.
+// oneNode describes a machine whose kernel has no nodes.
 func (t *tree) oneNode(m *Machine) {
 	m.Nodes = []Node{{ID: 0, Memory: load(t, "proc/meminfo", parseMemTotal)}}
 	m.Distances = [][]unit.Opt[int]{{unit.Some(LocalDistance)}}
@@ -164,7 +164,7 @@ func (t *tree) assign(m *Machine, claims map[int]set.CPUSet) {
 	}
 }
 
-// nodeOf decides which node a CPU is of (3).
+// nodeOf decides the node of a CPU (3).
 func (t *tree) nodeOf(m *Machine, cpu int, claimants set.NodeSet) unit.Opt[int] {
 	lowest, claimed := claimants.First()
 	if claimants.Len() == 1 {
@@ -188,7 +188,7 @@ func (t *tree) linkedNode(m *Machine, cpu int) (int, bool) {
 	return -1, false
 }
 
-// nodeCPUs gives each node the online CPUs that are its own.
+// nodeCPUs gives each node its own online CPUs.
 func (m *Machine) nodeCPUs() {
 	for i := range m.Nodes {
 		var ids []int

@@ -219,7 +219,7 @@ func TestNoCPU(t *testing.T) {
 	}
 }
 
-// What is malformed is reported with its place, and only that is unknown.
+// A malformed file is reported with its place, and only its values are unknown.
 func TestMalformedFilesAreReported(t *testing.T) {
 	tree := fstest.MapFS{
 		cpuDir + "/online": file("0-3"),

@@ -15,8 +15,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// bar shows how far a move is: one line that is rewritten on a terminal, else a line for
-// every tenth of it, and every ten seconds.
+// bar shows the progress of a move: one line that is rewritten on a terminal, else a
+// line for every tenth of the move, and every ten seconds.
 type bar struct {
 	*cli.StatusLine
 	total unit.Bytes
@@ -36,10 +36,10 @@ func (b *bar) show(p migrate.Progress) {
 	b.ShowBar(b.line(p), stage, fmt.Sprintf("homenode: moved %v of %v, %s, %s, longest call %s", p.Moved, b.total, rateText(p), b.left(p), render.Span(p.Longest)))
 }
 
-// end leaves the terminal's line to what follows.
+// end leaves the terminal's line to the text that follows.
 func (b *bar) end() { b.Clear() }
 
-// share is how much is through, moved or not: 0 to 1.
+// share is the part that was gone through, moved or not: 0 to 1.
 func (b *bar) share(p migrate.Progress) float64 {
 	if b.total <= 0 {
 		return 0
@@ -61,10 +61,10 @@ func rateText(p migrate.Progress) string {
 	return render.Rate(float64(p.Moved) / s)
 }
 
-// mostLeft is where an estimate of what is left stops being one.
+// mostLeft is the longest remaining time that is printed as an estimate.
 const mostLeft = 100 * time.Hour
 
-// left is by the pace so far, and by the clock that Elapsed is of.
+// left is the remaining time by the pace so far, on the clock of Elapsed.
 func (b *bar) left(p migrate.Progress) string {
 	share := b.share(p)
 	if share == 0 || p.Elapsed <= 0 {

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// The bar fits 79 columns, whatever happens.
+// The bar fits 79 columns in every case.
 func TestMigrateBar(t *testing.T) {
 	for _, p := range []migrate.Progress{
 		{}, {Moved: 1 << 62, Elapsed: 1, Longest: 1<<63 - 1, Kind: migration.Hugetlb}, {Moved: 1023*unit.GiB + 900*unit.MiB, Elapsed: time.Hour, Longest: 23456 * time.Microsecond, Kind: "hugetlb"},
@@ -33,7 +33,7 @@ func TestMigrateBar(t *testing.T) {
 	}
 }
 
-// Where there is no terminal, a line every tenth or ten seconds.
+// Without a terminal: a line for every tenth or every ten seconds.
 func TestMigrateBarLines(t *testing.T) {
 	var out bytes.Buffer
 	var now time.Time

@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// checkNodes wants nodes that are there, and memory on those that are moved to.
+// checkNodes requires that the nodes exist, and that the target nodes have memory.
 func (m *Move) checkNodes() error {
 	var online set.NodeSet
 	for _, n := range m.machine.Nodes {
@@ -40,12 +40,12 @@ func (m *Move) checkNodes() error {
 		if offline := missing.Intersect(m.possible()); !offline.IsEmpty() {
 			return fmt.Errorf("%s %s: %s: offline: this machine has %s online", c.flag, c.set, NodesText(offline), NodesText(online))
 		}
-		return fmt.Errorf("%s %s: %s: there is no such: this machine has %s", c.flag, c.set, NodesText(missing), NodesText(online))
+		return fmt.Errorf("%s %s: %s: no such node: this machine has %s", c.flag, c.set, NodesText(missing), NodesText(online))
 	}
 	return nil
 }
 
-// possible are the nodes that may come online; without the file, those that are.
+// possible are the nodes that may come online; without the file, those that are online.
 func (m *Move) possible() set.NodeSet {
 	var buf unix.Buffer
 	data, err := buf.ReadFile(m.host.Root.Path("/sys/devices/system/node/possible"))
@@ -56,7 +56,7 @@ func (m *Move) possible() set.NodeSet {
 	return nodes
 }
 
-// checkTarget wants a workload that may have memory there, and that we may touch.
+// checkTarget requires a workload that may have memory there, and that we may change.
 func (m *Move) checkTarget() error {
 	if err := m.checkPowers(); err != nil {
 		return err
@@ -78,12 +78,12 @@ func (m *Move) checkTarget() error {
 	// New pages are allocated on our behalf, and our cpuset holds for them
 	// (prepare_alloc_pages in mm/page_alloc.c).
 	if shut := m.job.To.Minus(limits.Mems); !shut.IsEmpty() && !limits.Mems.IsEmpty() {
-		return fmt.Errorf("move to %s: homenode's own cpuset allows %s only: start it where all nodes may be used", NodesText(shut), NodesText(limits.Mems))
+		return fmt.Errorf("move to %s: homenode's own cpuset allows %s only: start it in a cgroup that may use all nodes", NodesText(shut), NodesText(limits.Mems))
 	}
 	return nil
 }
 
-// checkCgroup asks whom the cgroup belongs to, and what its cpuset allows.
+// checkCgroup checks which manager owns the cgroup, and what its cpuset allows.
 func (m *Move) checkCgroup() error {
 	layout, err := cgroup.Find(m.host.Root)
 	if err != nil {
@@ -95,7 +95,7 @@ func (m *Move) checkCgroup() error {
 		return err
 	}
 	if owner := layout.Owner(m.target.id, &buf); m.job.Mode == migration.Freeze && owner != cgroup.NoOwner && !slices.Contains(m.job.DirectOwners, owner) {
-		return fmt.Errorf("freeze cgroup %s: it is owned by %s, which may be confused by that: --direct-owner %s does it all the same", m.target.id, owner, owner)
+		return fmt.Errorf("freeze cgroup %s: it belongs to %s, which may be confused by that: use --direct-owner %s to freeze it anyway", m.target.id, owner, owner)
 	}
 	if shut := m.job.To.Minus(e.Mems); !shut.IsEmpty() && !e.Mems.IsEmpty() {
 		return fmt.Errorf("move to %s: the cpuset of cgroup %s allows %s only", NodesText(shut), m.target.id, NodesText(e.Mems))
@@ -103,7 +103,7 @@ func (m *Move) checkCgroup() error {
 	return nil
 }
 
-// checkPowers refuses others' processes without the capabilities for that.
+// checkPowers refuses processes of other users without the capabilities for them.
 func (m *Move) checkPowers() error {
 	powers, err := kernel.ReadPowers(m.host.Root)
 	if err != nil {
@@ -118,7 +118,7 @@ func (m *Move) checkPowers() error {
 		if uid, ok := p.UID.Get(); ok && known && uid == us {
 			continue
 		}
-		return fmt.Errorf("move %v: it belongs to another user: that needs %s: run homenode as root (%w)", p, strings.Join(lacks, " and "), kernel.ErrNotPermitted)
+		return fmt.Errorf("move %v: it belongs to another user, which needs %s: run homenode as root (%w)", p, strings.Join(lacks, " and "), kernel.ErrNotPermitted)
 	}
 	if !powers.Nice() {
 		m.note("without CAP_SYS_NICE, pages that several processes map stay where they are (EACCES)")
@@ -126,13 +126,13 @@ func (m *Move) checkPowers() error {
 	return nil
 }
 
-// nice says that pages which others map too may be moved.
+// nice says that pages which other processes map too may be moved.
 func (m *Move) nice() bool {
 	powers, err := kernel.ReadPowers(m.host.Root)
 	return err == nil && powers.Nice()
 }
 
-// checkRoom refuses what does not fit, or limits the budget to what does.
+// checkRoom refuses what does not fit, or limits the budget to what fits.
 func (m *Move) checkRoom() error {
 	need := m.report.Estimate.Bytes
 	if need == 0 {
@@ -163,7 +163,7 @@ func (m *Move) checkRoom() error {
 	return nil
 }
 
-// checkLimit refuses what would not be done before the guard thaws it.
+// checkLimit refuses a move that would not end before the guard thaws the cgroup.
 func (m *Move) checkLimit() error {
 	limit := m.job.FreezeLimit
 	seconds, known := m.report.Estimate.Seconds.Get()
@@ -174,14 +174,14 @@ func (m *Move) checkLimit() error {
 	if seconds < (365 * 24 * time.Hour).Seconds() {
 		long = time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
 	}
-	return exit.BadInput(fmt.Errorf("freeze %s: moving %v is expected to take %s, and it is thawed after --freeze-limit %v: give a longer one, or use --mode live",
+	return exit.BadInput(fmt.Errorf("freeze %s: moving %v is expected to take %s, but it is thawed after --freeze-limit %v: give a longer limit, or use --mode live",
 		m.target.name, m.report.Estimate.Bytes, long, limit))
 }
 
-// leftOnPurpose says that pages stayed because that was asked for.
+// leftOnPurpose says that pages stayed because the user asked for that.
 func leftOnPurpose(reason string) bool { return reason == migrate.LeftForeign }
 
-// notMoved is what could not be moved.
+// notMoved is the sum of what could not be moved.
 func notMoved(r migration.Result) (sum unit.Bytes) {
 	for _, f := range r.Failures() {
 		if !leftOnPurpose(f.Reason) {

@@ -5,7 +5,7 @@
 //
 //	Job ─▶ target, checks ─▶ census ─▶ estimate ─▶ room? ─▶ (freeze) move (thaw) ─▶ census ─▶ Report
 //
-// Whatever ends it, what was moved is reported and what was frozen is thawed. The pages
-// are moved by kernel/migrate; migration has the kinds, the estimate and the report. Not
-// for: where new pages go, which is the agent's.
+// However the job ends, it reports what was moved and thaws what was frozen.
+// kernel/migrate moves the pages; migration has the kinds, the estimate and the report.
+// Not for: the place of new pages, which the agent decides.
 package migrate

@@ -23,33 +23,33 @@ import (
 	"homenode/internal/source"
 )
 
-// Mover looks where pages are, and moves them.
+// Mover finds where pages are, and moves them.
 type Mover interface {
 	Census(ctx context.Context, req migrate.Request) (migration.Census, error)
-	// Move goes on until all is done, the budget is used up or the context ends. What
-	// it returns beside an error counts.
+	// Move goes on until everything is done, the budget is used up or the context ends.
+	// A result beside an error is valid.
 	Move(ctx context.Context, req migrate.Request) (migration.Result, error)
 }
 
-// Stilled is a cgroup that stands still.
+// Stilled is a cgroup whose tasks stand still.
 type Stilled interface {
 	Thaw() error
-	Lost() <-chan struct{} // closed when nothing but us would thaw it any more
-	Already() bool         // somebody else froze it, and thaws it or not
+	Lost() <-chan struct{} // closed when no other process would thaw it any more
+	Already() bool         // another process froze it, and may thaw it or not
 }
 
-// Heated knows what was accessed.
+// Heated finds what was accessed.
 type Heated interface {
 	migrate.Hot
 	Heat() migration.Heat
 	Notes() []string
 }
 
-// Host is the machine that migrate works on. Reading is by root, so that a
-// fake tree will do in tests; acting is by functions.
+// Host is the machine that migrate works on. It reads below a root folder, so that
+// tests can use a fake tree; it acts by functions.
 type Host struct {
 	Root      kernel.Root
-	PID       int // ours: not to be frozen, nor moved
+	PID       int // ours: must not be frozen or moved
 	Clock     func() (clock migrate.Clock, note string, err error)
 	Mover     func(clock migrate.Clock, shared bool) (Mover, error)
 	Freezable func(root kernel.Root, pids []int) (id string, err error)
@@ -73,16 +73,16 @@ func (h Host) allowedCPUs() set.CPUSet {
 	return limits.CPUs
 }
 
-// target is whose memory is moved.
+// target is the workload whose memory is moved.
 type target struct {
 	name      string // "cgroup /demo/a", "processes 12, 13"
-	id        string // of the cgroup; of processes in freeze mode, theirs
+	id        string // of the cgroup; in freeze mode, that of the processes' cgroup
 	pids      []int
 	again     func() ([]int, error)
 	processes []kernel.Process
 }
 
-// find resolves what was named, to processes that have memory.
+// find resolves the named target to processes that have memory.
 func (h Host) find(j Job) (t target, err error) {
 	switch {
 	case j.Workload != "":
@@ -115,13 +115,13 @@ func (h Host) find(j Job) (t target, err error) {
 		return t, err
 	}
 	if len(t.pids) == 0 {
-		return t, fmt.Errorf("%s: it has no process with memory: they have ended (%w)", t.name, kernel.ErrGone)
+		return t, fmt.Errorf("%s: it has no process with memory: its processes have ended (%w)", t.name, kernel.ErrGone)
 	}
 	return t, nil
 }
 
-// living are those that have memory, but for us: none that ended just now, and no
-// kernel threads.
+// living are the processes that have memory, without homenode itself: no ended
+// processes and no kernel threads.
 func (h Host) living(all []int) (processes []kernel.Process, pids []int, err error) {
 	for _, pid := range h.others(all) {
 		p, err := kernel.FindProcess(h.Root, pid)
@@ -135,12 +135,12 @@ func (h Host) living(all []int) (processes []kernel.Process, pids []int, err err
 	return processes, pids, nil
 }
 
-// others are all but us.
+// others are all but this process.
 func (h Host) others(pids []int) []int {
 	return slices.DeleteFunc(pids, func(pid int) bool { return pid == h.PID })
 }
 
-// pidsOf lists a cgroup's processes and those below it.
+// pidsOf lists the processes of a cgroup and of the cgroups below it.
 func (h Host) pidsOf(id string) ([]int, error) {
 	layout, err := cgroup.Find(h.Root)
 	if err != nil {
@@ -152,7 +152,7 @@ func (h Host) pidsOf(id string) ([]int, error) {
 	return slices.Compact(all), err
 }
 
-// notItself: who freezes itself never thaws.
+// notItself refuses to freeze homenode itself: it could never thaw itself.
 func (h Host) notItself(j Job, name string, pids []int) error {
 	if !slices.Contains(pids, h.PID) {
 		return nil
@@ -181,7 +181,7 @@ func (h Host) findProcesses(j Job) (t target, err error) {
 	return t, err
 }
 
-// mostNamed is how many processes are named; a line has room for so many.
+// mostNamed is the number of processes that are named: a line has room for as many.
 const mostNamed = 8
 
 func processNames(pids []int) string {

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Job is what was asked for, as far as that can be checked without a machine.
+// Job is the request, checked as far as that is possible without a machine.
 type Job struct {
 	Workload, Cgroup            string // one of the three
 	PIDs                        []int
@@ -30,14 +30,14 @@ type Job struct {
 
 const (
 	MostWorkers = 256 // more than any node has memory channels for
-	// freezeWorkers are what freeze mode takes of a node's CPUs: that many copy as fast
-	// as a node's memory can be written.
+	// freezeWorkers is the number of a node's CPUs that freeze mode uses: as many copy
+	// as fast as a node's memory can be written.
 	freezeWorkers = 8
 )
 
-// fillWorkers chooses what was not given. A frozen workload needs none of its CPUs:
-// the workers run on those of the nodes that are written to and of those that are
-// read, as far as this process may use them. Either way one side of a copy is far.
+// fillWorkers chooses what was not given. A frozen workload needs none of its CPUs, so
+// the workers run on CPUs of the nodes that are written and read, as far as this
+// process may use them. On either node, one side of a copy is far.
 func (j *Job) fillWorkers(m machine.Machine, allowed set.CPUSet) {
 	if j.Mode == migration.Freeze {
 		for _, n := range m.Nodes {
@@ -55,7 +55,7 @@ func (j *Job) fillWorkers(m machine.Machine, allowed set.CPUSet) {
 	j.Workers = 1
 	if j.Mode == migration.Freeze {
 		cpus := j.cpus
-		if cpus.IsEmpty() { // nodes without CPUs: any that we may use
+		if cpus.IsEmpty() { // nodes without CPUs: any CPU that we may use
 			cpus = allowed
 		}
 		j.Workers = min(freezeWorkers, max(1, cpus.Len()))

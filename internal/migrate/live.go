@@ -21,7 +21,7 @@ import (
 	owner "homenode/internal/owner/cgroup"
 )
 
-// Live is the running kernel.
+// Live is a Host on the running kernel.
 func Live() Host {
 	return Host{
 		Root: kernel.Live().Root(), PID: os.Getpid(), Clock: liveClock,
@@ -29,10 +29,10 @@ func Live() Host {
 	}
 }
 
-// liveClock is the model's in the lab, else the machine's.
+// liveClock is the model's clock in the lab, else the machine's.
 func liveClock() (clock migrate.Clock, note string, err error) {
 	m, err := model.Open("/sys")
-	if errors.Is(err, fs.ErrPermission) { // the lab, but not for us
+	if errors.Is(err, fs.ErrPermission) { // the lab, but not permitted for this user
 		return nil, "", exit.BadInput(fmt.Errorf("%w: move memory in the lab as root", err))
 	} else if err != nil {
 		return migrate.Monotonic(), "", nil
@@ -58,7 +58,7 @@ func (m censusMover) Census(ctx context.Context, req migrate.Request) (migration
 	return m.Mover.Census(ctx, migrate.CensusRequest{PIDs: req.PIDs, Cache: req.Cache, Outside: true})
 }
 
-// liveFreeze gives no *Frozen that is nil as a stilled.
+// liveFreeze never returns a nil *Frozen as a Stilled.
 func liveFreeze(ctx context.Context, id string, cfg owner.FreezeConfig) (Stilled, error) {
 	f, err := owner.Freeze(ctx, kernel.Live(), cfg, id)
 	if err != nil {
@@ -67,7 +67,7 @@ func liveFreeze(ctx context.Context, id string, cfg owner.FreezeConfig) (Stilled
 	return f, nil
 }
 
-// liveIsFrozen asks whether a cgroup is frozen now, by whomever.
+// liveIsFrozen asks whether a cgroup is frozen now, by any process.
 func liveIsFrozen(id string) (bool, error) {
 	layout, err := cgroup.Find(kernel.Live().Root())
 	if err != nil {

@@ -31,7 +31,7 @@ type Move struct {
 	target  target
 	mover   Mover
 	clock   migrate.Clock
-	hot     Heated // nil but in hot mode
+	hot     Heated // nil except in hot mode
 	thawed  error  // why it may still be frozen
 	// allEnded: when its memory was looked at again, no process was left.
 	allEnded bool
@@ -41,13 +41,13 @@ type Move struct {
 	stderr   io.Writer
 }
 
-// New is of a job that was checked as far as that can be without a machine.
+// New is a Move of a job that was checked as far as that is possible without a machine.
 func New(job Job, host Host, stderr io.Writer) *Move {
 	return &Move{job: job, host: host, stderr: stderr, budget: migrate.NoBudget}
 }
 
-// run says what there is to move, moves it, and looks again. The report is to be shown,
-// whatever the error, unless it has no outcome.
+// Run finds what there is to move, moves it, and looks again. The report is to be shown
+// even with an error, unless it has no outcome.
 func (m *Move) Run(ctx context.Context) (migration.Report, error) {
 	if err := m.prepare(ctx); err != nil {
 		return migration.Report{}, stoppedEarly(ctx, m.job.Mode, err)
@@ -75,19 +75,19 @@ func (m *Move) Run(ctx context.Context) (migration.Report, error) {
 	return m.report, errors.Join(failed, short, m.ended(ctx, failed))
 }
 
-// unseen is for processes of which nobody knows where their memory is, when of the
-// others there is nothing to do.
+// unseen is the error when some processes could not be read, and the others have
+// nothing to move.
 func (m *Move) unseen() error {
 	before := m.report.Before
-	err := fmt.Errorf("%s: %d of its %d processes could not be looked at, and of the others nothing is to be moved", m.target.name, before.Unread, before.Unread+before.Processes)
+	err := fmt.Errorf("%s: %d of its %d processes could not be read, and the others have nothing to move", m.target.name, before.Unread, before.Unread+before.Processes)
 	if len(before.Problems) > 0 {
 		err = fmt.Errorf("%w: %s", err, before.Problems[0])
 	}
 	return exit.BadInput(err)
 }
 
-// stoppedEarly says that nothing was moved when that is because somebody stopped it.
-// What a freeze that was stopped says is kept: it may not have been thawed.
+// stoppedEarly says that nothing was moved because the user stopped it. The error of an
+// interrupted freeze is kept: the target may still be frozen.
 func stoppedEarly(ctx context.Context, mode migration.Mode, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -99,7 +99,7 @@ func stoppedEarly(ctx context.Context, mode migration.Mode, err error) error {
 	return exit.With(exit.Failed, why)
 }
 
-// ended is the exit code of what was printed; an error has its own.
+// ended is the exit code for what was printed; an error has its own.
 func (m *Move) ended(ctx context.Context, failed error) error {
 	switch {
 	case failed != nil:
@@ -118,8 +118,8 @@ func (m *Move) note(format string, args ...any) {
 	m.report.Notes = append(m.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// prepare does everything that comes before moving and changes nothing, in the order
-// in which a person would want to hear what is wrong.
+// prepare does everything that comes before moving and changes nothing. It checks in
+// the order in which a person wants to learn what is wrong.
 func (m *Move) prepare(ctx context.Context) error {
 	p, err := m.check()
 	if err != nil {
@@ -157,7 +157,7 @@ func (m *Move) prepare(ctx context.Context) error {
 	return nil
 }
 
-// notThere gives exit code 2 to processes that ended before anything was moved, too.
+// notThere gives exit code 2 also to processes that ended before anything was moved.
 func notThere(err error) error {
 	if errors.Is(err, kernel.ErrGone) {
 		return exit.BadInput(err)
@@ -165,7 +165,7 @@ func notThere(err error) error {
 	return exit.Precondition(err)
 }
 
-// check finds the target, and refuses what cannot be or is not allowed.
+// check finds the target, and refuses what is impossible or not allowed.
 func (m *Move) check() (p *profile.Profile, err error) {
 	if m.machine, err = m.host.machine(); err != nil {
 		return nil, exit.Precondition(err)
@@ -190,10 +190,10 @@ func (m *Move) check() (p *profile.Profile, err error) {
 	return p, nil
 }
 
-// findHot watches the workload. What it accessed at home cannot be told from what it
-// accessed elsewhere: the estimate is of the most that it can be.
+// findHot watches the workload. Accesses at home cannot be told from accesses
+// elsewhere, so the estimate is an upper bound.
 func (m *Move) findHot(ctx context.Context) (err error) {
-	cli.Tell(m.stderr, []string{fmt.Sprintf("watching for %v what is accessed", m.job.HotFor)})
+	cli.Tell(m.stderr, []string{fmt.Sprintf("watching for %v which pages are accessed", m.job.HotFor)})
 	if m.hot, err = m.host.Hot(ctx, m.target.pids, m.job.HotFor); err != nil {
 		return notThere(err)
 	}
@@ -202,14 +202,14 @@ func (m *Move) findHot(ctx context.Context) (err error) {
 	m.report.Notes = append(m.report.Notes, m.hot.Notes()...)
 	if all := m.report.Estimate.Bytes; h.Bytes < all {
 		m.report.Estimate = m.report.Estimate.Part(h.Bytes)
-		m.note("what was accessed may be at home already: %v is the most that there is to move", h.Bytes)
+		m.note("accessed pages may be at home already: at most %v have to move", h.Bytes)
 	}
 	m.request.Hot = m.hot
 	return nil
 }
 
-// carryOut moves, and looks again. An error means that it ended before its time; what
-// was moved till then is in the report.
+// carryOut moves, and looks again. An error means that it ended early; the report has
+// what was moved until then.
 func (m *Move) carryOut(ctx context.Context) error {
 	bar := newBar(m.stderr, m.report.Estimate.Bytes)
 	m.request.Budget, m.request.Progress = m.budget, bar.show
@@ -225,7 +225,7 @@ func (m *Move) carryOut(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrGone) {
-		err = nil // that was wanted; or there is nobody left
+		err = nil // that was wanted; or no process is left
 	}
 	m.lookAgain()
 	account := m.settle(&res)
@@ -234,7 +234,7 @@ func (m *Move) carryOut(ctx context.Context) error {
 	return exit.Precondition(errors.Join(err, m.thawed))
 }
 
-// refused is of a freeze that never was.
+// refused is the error for a freeze that did not happen.
 func refused(err error) error {
 	if errors.Is(err, journal.ErrRefused) {
 		return exit.BadInput(err)
@@ -249,8 +249,8 @@ func whyStopped(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// moveStill moves; in freeze mode the target stands still meanwhile, and goes on
-// whatever becomes of it, a panic included. Without moved, it never began.
+// moveStill moves. In freeze mode the target stands still meanwhile, and is thawed
+// whatever happens, a panic included. Without moved, the move never began.
 func (m *Move) moveStill(ctx context.Context) (res migration.Result, moved bool, err error) {
 	if m.job.Mode != migration.Freeze {
 		res, err = m.mover.Move(ctx, m.request)
@@ -260,11 +260,11 @@ func (m *Move) moveStill(ctx context.Context) (res migration.Result, moved bool,
 	if err != nil {
 		return res, false, err
 	}
-	began := m.clock.Now() // not before: starting the guard holds nobody
+	began := m.clock.Now() // not before: starting the guard stops no task
 	defer func() {
 		m.thawed = still.Thaw()
 		if still.Already() {
-			m.note("somebody else had frozen it: %s", m.stillFrozen())
+			m.note("another process had frozen it: %s", m.stillFrozen())
 			return
 		}
 		m.report.Frozen = unit.Some((m.clock.Now() - began).Seconds())
@@ -281,17 +281,17 @@ func (m *Move) moveStill(ctx context.Context) (res migration.Result, moved bool,
 func (m *Move) stillFrozen() string {
 	switch frozen, err := m.host.IsFrozen(m.target.id); {
 	case err != nil:
-		return fmt.Sprintf("whether it still is could not be read: %v", err)
+		return fmt.Sprintf("whether it is still frozen could not be read: %v", err)
 	case !frozen:
-		return "it is not any more, and may have run while it was moved"
+		return "it is not frozen any more, and may have run while it was moved"
 	}
 	return "it still is"
 }
 
 var errGuardLost = errors.New("the guard that thaws it ended, or its time was up")
 
-// guarded ends when the guard is lost: who goes on without one may leave the target
-// frozen for good.
+// guarded ends when the guard is lost. Without the guard, a crash leaves the target
+// frozen.
 func guarded(ctx context.Context, lost <-chan struct{}) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -304,8 +304,8 @@ func guarded(ctx context.Context, lost <-chan struct{}) (context.Context, func()
 	return ctx, func() { cancel(nil) }
 }
 
-// lookAgain takes the census after, also when it was stopped: its own context, and
-// not for longer than a person waits.
+// lookAgain takes the census after the move, also after an interrupt: with its own
+// context, and for no longer than a person waits.
 func (m *Move) lookAgain() {
 	const patience = time.Minute
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -329,17 +329,17 @@ func (m *Move) lookAgain() {
 }
 
 // Memory that is elsewhere afterwards and that the mover never tried was allocated
-// meanwhile, or was not seen. A program that runs allocates, so this share of what there
-// was to move is not worth a word. A smaller one makes almost every live move partial.
+// meanwhile, or was not seen. A running program allocates, so below this share of the
+// task it is not reported. A smaller share would make almost every live move partial.
 const (
 	someBytes = unit.MiB
-	someShare = 100 // 1/100 of what there was to move
+	someShare = 100 // 1/100 of the task
 )
 
 func (m *Move) some(a migration.Account) unit.Bytes { return max(someBytes, a.Task/someShare) }
 
-// settle accounts for every byte that there was to move. In hot mode it is not known what
-// that was, and without a census after not what became of it.
+// settle accounts for every byte of the task. In hot mode the task is not known, and
+// without a second census the outcome is not.
 func (m *Move) settle(res *migration.Result) (a migration.Account) {
 	after, known := m.report.After.Get()
 	if !known || m.job.Mode == migration.Hot {
@@ -348,7 +348,7 @@ func (m *Move) settle(res *migration.Result) (a migration.Account) {
 	counted := res.Gone()
 	a = m.report.Settle(res, after, leftOnPurpose)
 	if a.Gone-counted > m.some(a) {
-		m.note("%v are neither elsewhere any more nor were they moved: they were freed, or their process ended", a.Gone-counted)
+		m.note("%v were not moved and are no longer elsewhere: they were freed, or their process ended", a.Gone-counted)
 	}
 	if m.allEnded && a.Gone > m.some(a) {
 		res.Complete, res.Stopped = false, "its processes have ended"
@@ -356,17 +356,17 @@ func (m *Move) settle(res *migration.Result) (a migration.Account) {
 	return a
 }
 
-// outcome: what was left on purpose does not make it partial; what the kernel did not
-// move does, and so does what was not tried.
+// outcome: pages left on purpose do not make it partial; pages that the kernel did not
+// move do, and so do pages that were not tried.
 func (m *Move) outcome(res migration.Result, a migration.Account) migration.Outcome {
 	failed := notMoved(res)
 	after, known := m.report.After.Get()
 	unread := max(m.report.Before.Unread, after.Unread)
 	if unread > 0 {
-		m.note("%d of its processes could not be looked at: their memory may be elsewhere", unread)
+		m.note("%d of its processes could not be read: their memory may be elsewhere", unread)
 	}
 	if a.Stayed > 0 && res.Complete && m.budget == migrate.NoBudget {
-		m.note("%v are elsewhere that were not tried: allocated meanwhile, or not seen before", a.Stayed)
+		m.note("%v are elsewhere and were not tried: they were allocated meanwhile, or not seen before", a.Stayed)
 	}
 	short := m.job.Mode != migration.Hot && (a.Stayed > m.some(a) || m.budget < migrate.NoBudget)
 	if failed > 0 || !res.Complete || !known || unread > 0 || short {
@@ -375,7 +375,7 @@ func (m *Move) outcome(res migration.Result, a migration.Account) migration.Outc
 	return migration.Complete
 }
 
-// NodesText says "node 1", "nodes 0-2".
+// NodesText prints "node 1", "nodes 0-2".
 func NodesText(s set.NodeSet) string {
 	if s.Len() == 1 {
 		return "node " + s.String()

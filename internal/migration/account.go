@@ -4,8 +4,8 @@ package migration
 
 import "homenode/internal/unit"
 
-// Account is what became of each byte that there was to move: Moved, Gone, Failed and
-// Stayed add up to Task and New.
+// Account is what happened to each byte of the task: Moved, Gone, Failed and Stayed add
+// up to Task and New.
 type Account struct {
 	Task   unit.Bytes // by the census before
 	Moved  unit.Bytes
@@ -15,9 +15,9 @@ type Account struct {
 	New    unit.Bytes // beyond Task: allocated meanwhile
 }
 
-// Settle completes a result. Of what there was to move, what is in none of its counts and
-// not elsewhere afterwards is gone: its process ended or freed it before the mover came to
-// it. left are the reasons of Failed that are no part of the task.
+// Settle completes a result. A byte of the task that is in none of the result's counts
+// and not elsewhere afterwards is gone: its process ended or freed it before the mover
+// reached it. left names the reasons of Failed that are no part of the task.
 func (r Report) Settle(res *Result, after Census, left func(reason string) bool) Account {
 	a := Account{Task: r.Task().Elsewhere(r.From, r.To)}
 	open := map[Kind]unit.Bytes{}
@@ -42,8 +42,8 @@ func (r Report) Settle(res *Result, after Census, left func(reason string) bool)
 	return a
 }
 
-// gone adds bytes to the kinds that are open. A page may have changed its kind (a huge page
-// that was split): what is open in none is put down as private memory.
+// gone adds bytes to the kinds that are open. A page may have changed its kind (a split
+// huge page): bytes that fit in no open kind count as private memory.
 func (r *Result) gone(rest unit.Bytes, open map[Kind]unit.Bytes) {
 	for _, kind := range Kinds() {
 		if b := min(rest, open[kind]); b > 0 {
@@ -56,7 +56,7 @@ func (r *Result) gone(rest unit.Bytes, open map[Kind]unit.Bytes) {
 	}
 }
 
-// kind is the result of a kind, without making it.
+// kind is the result of a kind; it does not create one.
 func (r *Result) kind(k Kind) KindResult {
 	for _, one := range r.Kinds {
 		if one.Kind == k {

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// TestPropertyAccount: whatever the two censuses and the mover say, each byte that there
-// was to move is in exactly one of the counts, and the result says the same by kind.
+// TestPropertyAccount: whatever the two censuses and the mover report, each byte of the
+// task is in exactly one of the counts, and the result agrees by kind.
 func TestPropertyAccount(t *testing.T) {
 	left := func(reason string) bool { return reason == "left" }
 	ended := 0

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Kind is what a page is for the one who moves it.
+// Kind is the kind of a page, as far as moving it goes.
 type Kind string
 
 // The kinds. Each page of a workload is of exactly one.
@@ -30,28 +30,29 @@ func Kinds() []Kind { return []Kind{Anon, THP, Shmem, Hugetlb, File, Cache} }
 func (k Kind) About() string {
 	return map[Kind]string{
 		Anon: "private memory", THP: "private memory in huge pages", Shmem: "shared memory", Hugetlb: "pool of huge pages",
-		File: "mapped files", Cache: "page cache nobody maps",
+		File: "mapped files", Cache: "unmapped page cache",
 	}[k]
 }
 
-// Census is how much of a workload's memory is where. A page that several of its
-// processes map counts once where that can be told (files and shared memory
-// always; private memory that a fork left shared needs CAP_SYS_ADMIN).
+// Census is a workload's memory by kind and node. A page that several of its processes
+// map counts once where that can be seen (files and shared memory always; private
+// memory that a fork left shared needs CAP_SYS_ADMIN).
 type Census struct {
 	Rows      []Row `json:"rows"` // in the order of Kinds, only of kinds that it has
 	Processes int   `json:"processes"`
-	Unread    int   `json:"unread,omitempty"` // processes that could not be looked at: what they have is not in it, or not all
-	Files     int   `json:"files"`            // whose pages are in it
-	// Foreign is what of it processes outside of the workload map or hold open too, and
-	// ForeignRows which of Rows that is.
+	Unread    int   `json:"unread,omitempty"` // processes that could not be read: their memory is missing, all or in part
+	Files     int   `json:"files"`            // whose pages are counted
+	// Foreign is the part that processes outside of the workload map or hold open too,
+	// and ForeignRows is that part of Rows.
 	Foreign     unit.Opt[unit.Bytes] `json:"foreign_bytes"`
 	ForeignRows []Row                `json:"foreign_rows,omitempty"`
-	// Pools is Hugetlb by the size of its pages, ascending; ForeignPools what of it is
-	// Foreign. A page of one size has no room in the pool of another.
+	// Pools is Hugetlb by the size of its pages, ascending; ForeignPools is the part of
+	// it that is Foreign. A page of one size has no room in the pool of another.
 	Pools        []Pool     `json:"pools,omitempty"`
 	ForeignPools []Pool     `json:"foreign_pools,omitempty"`
 	Swapped      unit.Bytes `json:"swapped_bytes,omitempty"` // on no node
-	// Problems is what could not be looked at, a sentence each; first a process, if any.
+	// Problems is what could not be read, a sentence each; about a process first, if
+	// there is one.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -61,7 +62,7 @@ type Row struct {
 	Nodes []NodeBytes `json:"nodes"` // ascending, only nodes that have some
 }
 
-// NodeBytes is what of a kind is on one node.
+// NodeBytes is the part of a kind on one node.
 type NodeBytes struct {
 	Node  int        `json:"node"`
 	Bytes unit.Bytes `json:"bytes"`
@@ -73,10 +74,10 @@ type Pool struct {
 	Nodes    []NodeBytes `json:"nodes"` // as Row's
 }
 
-// Add counts pages of a kind on a node; of Hugetlb, AddPool does.
+// Add counts pages of a kind on a node; AddPool does so for Hugetlb.
 func (c *Census) Add(k Kind, node int, b unit.Bytes) { c.Rows = addBytes(c.Rows, k, node, b) }
 
-// AddForeign says that so much of it is Foreign.
+// AddForeign counts this much of it as Foreign.
 func (c *Census) AddForeign(k Kind, node int, b unit.Bytes) {
 	c.ForeignRows = addBytes(c.ForeignRows, k, node, b)
 	c.Foreign = unit.Some(c.Foreign.Or(0) + b)
@@ -88,7 +89,7 @@ func (c *Census) AddPool(size unit.Bytes, node int, b unit.Bytes) {
 	c.Pools = addPool(c.Pools, size, node, b)
 }
 
-// AddForeignPool says that so much of a pool's is Foreign.
+// AddForeignPool counts this much of a pool as Foreign.
 func (c *Census) AddForeignPool(size unit.Bytes, node int, b unit.Bytes) {
 	c.AddForeign(Hugetlb, node, b)
 	c.ForeignPools = addPool(c.ForeignPools, size, node, b)
@@ -131,8 +132,8 @@ func addNode(nodes []NodeBytes, node int, b unit.Bytes) []NodeBytes {
 	return nodes
 }
 
-// Own is what nobody outside of the workload uses: what a move has to do that leaves
-// the rest.
+// Own is the memory that no process outside of the workload uses: the task of a move
+// that leaves the rest.
 func (c Census) Own() Census {
 	own := c
 	own.Rows, own.ForeignRows, own.Pools, own.ForeignPools = nil, nil, nil, nil
@@ -164,7 +165,7 @@ func minus(nodes, less []NodeBytes) (left []NodeBytes) {
 	return left
 }
 
-// Elsewhere is what of a pool a move has to do.
+// Elsewhere is the part of a pool that a move has to move.
 func (p Pool) Elsewhere(from, to set.NodeSet) unit.Bytes {
 	return Row{Nodes: p.Nodes}.Elsewhere(from, to)
 }
@@ -181,7 +182,7 @@ func rowOf(rows []Row, k Kind) (Row, bool) {
 	return Row{}, false
 }
 
-// On is what of a row is on nodes.
+// On is the part of a row on these nodes.
 func (r Row) On(nodes set.NodeSet) (sum unit.Bytes) {
 	for _, n := range r.Nodes {
 		if nodes.Has(n.Node) {
@@ -199,8 +200,8 @@ func (r Row) Total() (sum unit.Bytes) {
 	return sum
 }
 
-// Elsewhere is what of a row a move from nodes (empty: from all others) to nodes has
-// to do.
+// Elsewhere is the part of a row that a move to nodes has to move, from nodes (empty:
+// from all others).
 func (r Row) Elsewhere(from, to set.NodeSet) (sum unit.Bytes) {
 	for _, n := range r.Nodes {
 		if Elsewhere(n.Node, from, to) {
@@ -223,7 +224,7 @@ func (c Census) Total() (sum unit.Bytes) {
 	return sum
 }
 
-// Elsewhere is what a move has to do.
+// Elsewhere is the memory that a move has to move.
 func (c Census) Elsewhere(from, to set.NodeSet) (sum unit.Bytes) {
 	for _, r := range c.Rows {
 		sum += r.Elsewhere(from, to)

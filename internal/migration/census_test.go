@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// What others use and what they do not come to all of it, whatever is where.
+// Foreign and own memory add up to all of it, wherever it is.
 func TestPropertyOwn(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {

@@ -17,7 +17,7 @@ const (
 	// says why it does not migrate pages; 0.63 to 0.65). Larger: less is moved.
 	maoPerByte = 0.65e-9
 	maoSource  = "0.65 s/GB (MAO)"
-	// localLatency is seconds of a load from the own node where nobody measured it
+	// localLatency is seconds of a load from the own node if it was not measured
 	// (Skylake-SP with DDR4-2400, MAO). Larger: moving seems to save more.
 	localLatency = 80e-9
 	// hugeFrom tells the profile's huge pages from its small ones, which are 64 KiB
@@ -32,7 +32,7 @@ type Costs struct {
 	machine *machine.Machine // nil: none
 }
 
-// CostsOf goes by a profile of this machine; nil is none.
+// CostsOf uses a profile of this machine; nil is none.
 func CostsOf(p *profile.Profile, m machine.Machine) Costs { return Costs{profile: p, machine: &m} }
 
 // access is what the firmware says of a node's memory.
@@ -185,7 +185,7 @@ func (c Costs) Bandwidth(node int) unit.Value[unit.Bytes] {
 			return unit.Estimated(b, "firmware (HMAT)")
 		}
 	}
-	return unit.UnknownValue[unit.Bytes](fmt.Sprintf("nobody measured the bandwidth of node %d", node))
+	return unit.UnknownValue[unit.Bytes](fmt.Sprintf("the bandwidth of node %d was not measured", node))
 }
 
 // Difference is LatencyDifference on the average: loads go to bytes alike wherever

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migration says what moving a workload's memory is about: which kinds of
-// pages there are, how many are where, what became of them, what it costs, and
-// whether it pays.
+// Package migration holds what is known about moving a workload's memory: the kinds of
+// pages, how many are where, what happened to them, what the move costs, and whether it
+// pays.
 //
 //	kernel/migrate ── Census before ─▶ Estimate ─▶ (moved) ─▶ Census after ─▶ Report
 //	window: remote loads ─▶ Pays: what it saves over the horizon against what it costs

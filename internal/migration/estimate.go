@@ -11,16 +11,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// EstimateOf says what a move is expected to take on a machine; p is its profile, or
-// nil; rate 0 is as fast as it goes.
+// EstimateOf is the expected cost of a move on a machine; p is its profile, or nil;
+// rate 0 is as fast as possible.
 //
 //  1. Pages are moved one by one, each at the price of its size and its pair of nodes,
 //     spread evenly over the target nodes. CPU time is the sum.
-//  2. The time is that of one worker, and not less than bytes/rate. Workers side by
-//     side are not in it, nor how much of the memory turns out to be hot: of freeze and
-//     hot both are estimates, and at most.
-//  3. Both the node that is read and the one that is written give the rate that comes
-//     of 2; the share is of the one that has least.
+//  2. The time is that of one worker, and not less than bytes/rate. It does not model
+//     several workers, nor how much of the memory is hot: so for freeze and hot it is
+//     an estimate, and an upper bound.
+//  3. Both the node that is read and the one that is written carry the rate of number
+//     2; the share is that of the node with less bandwidth.
 func EstimateOf(c Census, p *profile.Profile, m machine.Machine, from, to set.NodeSet, mode Mode, rate unit.Bytes) Estimate {
 	costs := CostsOf(p, m)
 	e := Estimate{Bytes: c.Elsewhere(from, to)}
@@ -41,7 +41,7 @@ func EstimateOf(c Census, p *profile.Profile, m machine.Machine, from, to set.No
 // inMode is number 2 of EstimateOf.
 func inMode(fast unit.Value[float64], bytes unit.Bytes, mode Mode, rate unit.Bytes) unit.Value[float64] {
 	switch mode {
-	case Freeze: // knows no rate
+	case Freeze: // has no rate
 		return weaken(fast, "one worker; workers side by side are not modelled")
 	case Hot:
 		fast = weaken(fast, "at most: as if all of it were hot")
@@ -60,7 +60,7 @@ func weaken(v unit.Value[float64], why string) unit.Value[float64] {
 	return unit.Estimated(v.Or(0), v.From+"; "+why)
 }
 
-// total adds up seconds a byte over what is elsewhere.
+// total adds up the seconds per byte over the bytes that are elsewhere.
 func (c Costs) total(census Census, from, to set.NodeSet, of func(from, to int, huge bool) unit.Value[float64]) unit.Value[float64] {
 	small, huge := elsewhere(census, from, to)
 	sum, how, source := 0.0, unit.HowMeasured, ""
@@ -85,7 +85,7 @@ func (c Costs) total(census Census, from, to set.NodeSet, of func(from, to int, 
 	return unit.ValueOf(sum, how, source)
 }
 
-// elsewhere is what is to be moved in small and in huge pages, by node.
+// elsewhere is the memory to be moved in small and in huge pages, by node.
 func elsewhere(c Census, from, to set.NodeSet) (small, huge []NodeBytes) {
 	for _, r := range c.Rows {
 		for _, n := range r.Nodes {

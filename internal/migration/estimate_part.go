@@ -9,8 +9,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Part is the estimate of moving so much of it, at the same pace: what was accessed,
-// or what has room.
+// Part is the estimate of moving this much of it, at the same pace: what was accessed,
+// or what fits.
 func (e Estimate) Part(b unit.Bytes) Estimate {
 	if b >= e.Bytes || e.Bytes <= 0 {
 		return e
@@ -26,7 +26,7 @@ func (e Estimate) Part(b unit.Bytes) Estimate {
 	return Estimate{Bytes: b, Seconds: scale(e.Seconds), CPUSeconds: scale(e.CPUSeconds), BandwidthShare: e.BandwidthShare}
 }
 
-// BesideModel says of figures that nobody measured on this machine that they are of
+// BesideModel marks figures that were not measured on this machine as those of
 // hardware: they stand beside those of a model's clock.
 func (e Estimate) BesideModel() Estimate {
 	for _, v := range []*unit.Value[float64]{&e.Seconds, &e.CPUSeconds} {

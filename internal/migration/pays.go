@@ -44,7 +44,7 @@ type Verdict struct {
 	Numbers []action.Number     `json:"numbers"`
 }
 
-// Short is what comes of it.
+// Short is the verdict as a short reason.
 func (v Verdict) Short() action.Reason {
 	for _, n := range v.Numbers {
 		if n.Name == tooLittle {

@@ -25,7 +25,7 @@ const (
 	Hot    Mode = "hot"    // live, and only what was accessed recently
 )
 
-// Outcome is how it ended; each has an exit code.
+// Outcome is how the move ended; each outcome has an exit code.
 type Outcome string
 
 // The outcomes.
@@ -43,12 +43,12 @@ type Report struct {
 	Mode   Mode        `json:"mode"`
 	From   set.NodeSet `json:"from"` // empty: from all others
 	To     set.NodeSet `json:"to"`
-	// What was asked for; 0 = no limit.
+	// The request; 0 = no limit.
 	Rate     unit.Bytes    `json:"rate_bytes_per_s"`
 	MaxStall time.Duration `json:"max_stall_ns"`
 	// LeaveShared leaves what is Foreign.
 	LeaveShared bool `json:"leave_shared,omitempty"`
-	// Clock is what times were taken by; How says whether that is a model's.
+	// Clock is the clock that times were taken with; How says whether it is a model's.
 	Clock string      `json:"clock"`
 	How   unit.Source `json:"how"`
 
@@ -62,17 +62,17 @@ type Report struct {
 	Notes    []string          `json:"notes,omitempty"` // a sentence each
 }
 
-// Heat is what hot mode went by.
+// Heat is how hot mode found the accessed pages.
 type Heat struct {
 	Source string        `json:"source"` // "PMU samples", "DAMON", "idle page tracking", "referenced bits (clear_refs)"
 	How    unit.Source   `json:"how"`
-	Unit   string        `json:"unit"` // what can be told apart: "page", "region", "mapping"
+	Unit   string        `json:"unit"` // the smallest unit it can distinguish: "page", "region", "mapping"
 	For    time.Duration `json:"for_ns"`
-	Bytes  unit.Bytes    `json:"bytes"`            // that were accessed
+	Bytes  unit.Bytes    `json:"bytes"`            // accessed
 	Others []string      `json:"others,omitempty"` // better ones, and why the kernel does not have them
 }
 
-// Task is what there was to move: Before, without what was to be left.
+// Task is the memory to be moved: Before, without what was to be left.
 func (r Report) Task() Census {
 	if r.LeaveShared {
 		return r.Before.Own()
@@ -80,24 +80,24 @@ func (r Report) Task() Census {
 	return r.Before
 }
 
-// Estimate is what a move is expected to take.
+// Estimate is the expected cost of a move.
 type Estimate struct {
 	Bytes unit.Bytes `json:"bytes"` // to be moved
-	// Seconds that it takes, at the rate asked for or as fast as it goes.
+	// Seconds that it takes, at the given rate or as fast as possible.
 	Seconds unit.Value[float64] `json:"seconds"`
-	// CPUSeconds is the CPU time of moving; of a live move that is spread over Seconds.
+	// CPUSeconds is the CPU time of moving; a live move spreads it over Seconds.
 	CPUSeconds unit.Value[float64] `json:"cpu_seconds"`
-	// BandwidthShare is the share of the tightest node's bandwidth that it takes
+	// BandwidthShare is the share of the tightest node's bandwidth that the move uses
 	// meanwhile: read on one node, written on the other.
 	BandwidthShare unit.Value[unit.Ratio] `json:"bandwidth_share"`
 }
 
-// DecodeReport reads what was written as JSON, strictly.
+// DecodeReport reads the JSON form, strictly.
 func DecodeReport(data []byte) (Report, error) {
 	return schema.Decode[Report](data, "report of a move", Schema)
 }
 
-// Validate says what cannot be.
+// Validate refuses impossible values.
 func (r Report) Validate() error {
 	var errs []error
 	if r.Schema < 1 {

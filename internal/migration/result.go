@@ -8,26 +8,26 @@ import (
 	"homenode/internal/unit"
 )
 
-// Result is what became of a move.
+// Result is the outcome of a move in figures.
 type Result struct {
 	Kinds []KindResult  `json:"kinds"`   // in the order of Kinds, only of those that were tried
 	Calls int           `json:"calls"`   // of move_pages that moved
-	Time  time.Duration `json:"time_ns"` // by the clock; all of it, looking for pages included
+	Time  time.Duration `json:"time_ns"` // by the clock; all of it, finding pages included
 	CPU   time.Duration `json:"cpu_ns"`  // of the workers
 	// Longest is the longest of these calls, by the clock, and Over how many took
-	// longer than was asked for; OverWhy says what of it cannot be had, if so.
+	// longer than the limit. OverWhy says what is missing, if something is.
 	Longest time.Duration `json:"longest_call_ns"`
 	Over    int           `json:"calls_over,omitempty"`
 	OverWhy string        `json:"calls_over_why,omitempty"`
 	Batch   int           `json:"batch_pages"` // pages a call at the end
 	Workers int           `json:"workers"`
 	Retried int           `json:"retried_pages,omitempty"` // that were busy at first
-	// Complete says that every process and file was gone through to its end. If not,
-	// Stopped says why: the budget, a signal, the time.
+	// Complete says that every process and file was read to its end. If not, Stopped
+	// says why: the budget, a signal, the time.
 	Complete bool   `json:"complete"`
 	Stopped  string `json:"stopped,omitempty"`
 	// Problems is what happened on the way, a sentence each: a process that ended, a
-	// file that was cut short.
+	// file that was truncated.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -35,14 +35,15 @@ type Result struct {
 type KindResult struct {
 	Kind  Kind       `json:"kind"`
 	Moved unit.Bytes `json:"moved_bytes"`
-	// Gone was freed, swapped out or unmapped between being found and being moved.
+	// Gone was freed, swapped out or unmapped after it was found and before it was
+	// moved.
 	Gone   unit.Bytes `json:"gone_bytes,omitempty"`
 	Failed []Failure  `json:"failed,omitempty"` // descending by bytes
 }
 
 // Failure is why pages stayed where they were.
 type Failure struct {
-	Reason string     `json:"reason"` // an errno's name, "EBUSY"; or "left: …" for what was left on purpose
+	Reason string     `json:"reason"` // an errno's name, "EBUSY"; or "left: …" for pages left on purpose
 	Bytes  unit.Bytes `json:"bytes"`
 }
 
@@ -89,7 +90,7 @@ func (r Result) Moved() (sum unit.Bytes) {
 	return sum
 }
 
-// Gone is all that went by itself.
+// Gone is all memory that left by itself.
 func (r Result) Gone() (sum unit.Bytes) {
 	for _, k := range r.Kinds {
 		sum += k.Gone
@@ -97,7 +98,7 @@ func (r Result) Gone() (sum unit.Bytes) {
 	return sum
 }
 
-// Failed is all that stayed, for whatever reason.
+// Failed is all memory that stayed, for any reason.
 func (r Result) Failed() (sum unit.Bytes) {
 	for _, k := range r.Kinds {
 		for _, f := range k.Failed {
@@ -107,7 +108,7 @@ func (r Result) Failed() (sum unit.Bytes) {
 	return sum
 }
 
-// Rate is bytes a second; unknown before anything moved.
+// Rate is bytes a second; unknown until something moved.
 func (r Result) Rate() (unit.Bytes, bool) {
 	if r.Time <= 0 || r.Moved() == 0 {
 		return 0, false

@@ -12,7 +12,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// String is for people, in one line: "moved 12MiB in 40 calls, the longest 3.1ms; not
+// String is one line for people: "moved 12MiB in 40 calls, the longest 3.1ms; not
 // moved: 4KiB EACCES".
 func (r Result) String() string {
 	s := fmt.Sprintf("moved %v in %d calls, the longest %v", r.Moved(), r.Calls, r.Longest.Round(time.Microsecond))
@@ -29,7 +29,7 @@ func (r Result) String() string {
 	return s
 }
 
-// Failures is why pages stayed, over all kinds, descending by bytes.
+// Failures are the reasons why pages stayed, over all kinds, descending by bytes.
 func (r Result) Failures() []Failure {
 	sum := map[string]unit.Bytes{}
 	for _, k := range r.Kinds {

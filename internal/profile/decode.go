@@ -16,25 +16,26 @@ import (
 // ErrNewer is wrapped when a profile was written by a newer homenode.
 var ErrNewer = schema.ErrNewer
 
-// Decode reads one profile in its wire form (JSON). It is strict: a newer schema,
-// an unknown field, trailing text, and what cannot be (Validate) are refused. On
-// error the profile is the zero Profile.
+// Decode reads one profile in its wire form (JSON). It is strict: it refuses a newer
+// schema, an unknown field, trailing text, and impossible values (Validate). On error
+// the profile is the zero Profile.
 func Decode(data []byte) (Profile, error) { return schema.Decode[Profile](data, "profile", Schema) }
 
-// Encode writes the wire form, one line without a newline; what Decode would
-// refuse is refused here.
+// Encode writes the wire form, one line without a newline. It refuses what Decode would
+// refuse.
 func Encode(p Profile) ([]byte, error) { return schema.Encode(p, "profile") }
 
-// Validate says what of a profile cannot be: the invariants that its readers rely
-// on.
+// Validate refuses what is impossible in a profile: the invariants that its readers
+// rely on.
 //
-//  1. the schema is one we know, the time it took is a number,
-//  2. the fingerprint is of some nodes, ascending, and all of it of the same ones,
+//  1. the schema is known, and the time it took is a number,
+//  2. the fingerprint has nodes, ascending, and all of its lists are about the same
+//     ones,
 //  3. parts are known, and done once,
-//  4. nodes are of the fingerprint, CPUs can be,
-//  5. every figure is unknown, or min <= median <= max of values that can be: finite,
-//     not negative, times and rates above 0, none beyond any machine,
-//  6. sizes and counts are not negative, what is asked for twice is there once.
+//  4. nodes are in the fingerprint, and CPUs are possible,
+//  5. every figure is unknown, or min <= median <= max of possible values: finite, not
+//     negative, times and rates above 0, none beyond any machine,
+//  6. sizes and counts are not negative, and a key is there once.
 func (p Profile) Validate() error {
 	if p.Schema < 1 || p.Schema > Schema { // 1
 		return fmt.Errorf("schema %d: want 1 to %d", p.Schema, Schema)
@@ -124,7 +125,7 @@ func (c *checker) positive(what string, sizes ...unit.Bytes) {
 	}
 }
 
-// once fails when a key comes twice: the second would never be found.
+// once fails when a key comes twice: a reader would never find the second.
 func once[T any, K comparable](c *checker, what string, all []T, key func(T) K) {
 	seen := map[K]bool{}
 	for _, v := range all {

@@ -11,8 +11,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// FigureOf summarises the repeats of one measurement. Values that are no numbers
-// (0/0, a counter that could not be had) are left out; of none it is unknown.
+// FigureOf summarises the repeats of one measurement. Values that are not numbers (0/0,
+// a counter that was not there) are left out; without values it is unknown.
 func FigureOf(values []float64) Figure {
 	var known []float64
 	for _, v := range values {
@@ -30,14 +30,14 @@ func FigureOf(values []float64) Figure {
 	return Figure{Median: unit.Some(median), Min: known[0], Max: known[n-1], N: n}
 }
 
-// UnknownFigure is a figure that could not be had, and why.
+// UnknownFigure is a figure that could not be measured, and why.
 func UnknownFigure(why string) Figure { return Figure{Why: why} }
 
 // Known says whether there is a value.
 func (f Figure) Known() bool { return f.Median.Known() }
 
-// Spread is (max - min) / median: the noise of the repeats. 0 of an unknown
-// figure, and of one whose median is 0.
+// Spread is (max - min) / median: the noise of the repeats. It is 0 for an unknown
+// figure, and for a median of 0.
 func (f Figure) Spread() float64 {
 	median := f.Median.Or(0)
 	if median == 0 {
@@ -75,10 +75,10 @@ func (p Profile) LLC() (unit.Bytes, bool) {
 	return p.Caches[len(p.Caches)-1].Size.Get()
 }
 
-var errNotNumber = errors.New("it holds something that is no number")
+var errNotNumber = errors.New("it has a value that is not a number")
 
-// quantity is what a figure is of, and what it can be: what is far beyond any machine
-// is a broken file, and would spoil every scale it is drawn on.
+// quantity is the quantity of a figure, and its possible values. A value far beyond any
+// machine means a broken file, and would spoil every scale it is drawn on.
 type quantity struct {
 	unit string
 	most float64
@@ -91,7 +91,7 @@ var (
 	aCount = quantity{most: 1e12, zero: true}       // an op, or a request
 )
 
-// can says whether a figure that is consistent can be of a quantity.
+// can says whether a consistent figure is possible for a quantity.
 func (q quantity) can(f Figure) error {
 	cycles := f.Cycles.Or(0)
 	switch {

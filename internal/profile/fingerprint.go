@@ -14,11 +14,11 @@ import (
 	"homenode/internal/unit"
 )
 
-// memoryTolerance is by how much a node's memory may differ on the same machine:
+// memoryTolerance is the part by which a node's memory may differ on the same machine:
 // kernels reserve differently, from version to version and boot to boot.
 const memoryTolerance = 0.01
 
-// FingerprintOf is what tells this machine from others. A node whose memory is not
+// FingerprintOf distinguishes this machine from others. A node whose memory is not
 // known has 0.
 func FingerprintOf(m machine.Machine, cpuModel string) Fingerprint {
 	f := Fingerprint{CPUModel: cpuModel, CPUs: m.OnlineCPUs().Len()}
@@ -35,8 +35,8 @@ func FingerprintOf(m machine.Machine, cpuModel string) Fingerprint {
 	return f
 }
 
-// Differs names the first difference from this machine, other, as one clause about
-// f's: "it has 4 nodes, this machine has 2". "" is the same machine. What either
+// Differs names the first difference from this machine, other, as one clause about f's:
+// "it has 4 nodes, this machine has 2". "" is the same machine. A value that either
 // does not know is no difference.
 func (f Fingerprint) Differs(other Fingerprint) string {
 	switch {
@@ -74,8 +74,8 @@ func (f Fingerprint) nodeDiffers(other Fingerprint, i, id int) string {
 	return ""
 }
 
-// Only says what was used where that is not the whole machine: "CPUs 0-1 of 4 and
-// nodes 0 of 2 only"; "" is all of it.
+// Only names what was used if that is not the whole machine: "CPUs 0-1 of 4 and nodes 0
+// of 2 only"; "" is all of it.
 func (p Profile) Only() string {
 	var some []string
 	if n := p.UsedCPUs.Len(); n > 0 && n < p.Machine.CPUs {
@@ -90,7 +90,7 @@ func (p Profile) Only() string {
 	return strings.Join(some, " and ") + " only"
 }
 
-// at is element i, or the zero value where there is none.
+// at is element i, or the zero value without one.
 func at[T any](s []T, i int) T {
 	if i < len(s) {
 		return s[i]

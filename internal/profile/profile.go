@@ -12,7 +12,7 @@ import (
 // Schema is the version of the wire form.
 const Schema = 1
 
-// Profile is what a machine was measured to do. Times are of Clock: in the lab a
+// Profile is what a machine was measured to do. Times are by Clock: in the lab a
 // model's, and How says so.
 type Profile struct {
 	Schema  int         `json:"schema"`
@@ -24,9 +24,9 @@ type Profile struct {
 	Date    time.Time   `json:"date"`
 	Seconds float64     `json:"seconds"` // of wall clock it took, all parts together
 	How     unit.Source `json:"how"`     // measured, or modelled: in the lab
-	Clock   string      `json:"clock"`   // what the times are of, in words
-	// UsedCPUs and UsedNodes are what was measured with, which may be fewer than the
-	// machine has (Only); empty: all.
+	Clock   string      `json:"clock"`   // the clock of the times, in words
+	// UsedCPUs and UsedNodes are the CPUs and nodes that the measurement used, which
+	// may be fewer than the machine has (Only); empty: all.
 	UsedCPUs  set.CPUSet  `json:"used_cpus"`
 	UsedNodes set.NodeSet `json:"used_nodes"`
 	Caveats   []Caveat    `json:"caveats"`
@@ -40,7 +40,7 @@ type Profile struct {
 	Mixes        []Mix         `json:"mixes"`
 	Loaded       []Curve       `json:"loaded_latency"`
 	Caches       []CacheSize   `json:"caches"`
-	WorkingSets  []SizeFigure  `json:"working_sets"` // ns a load by working set, one CPU, local memory: what Caches was read from
+	WorkingSets  []SizeFigure  `json:"working_sets"` // ns a load by working set, one CPU, local memory: the source of Caches
 	CacheSharing []SharingTest `json:"cache_sharing"`
 	CoreToCore   []CoreFigure  `json:"core_to_core"`
 	Migration    []Migration   `json:"migration"`
@@ -52,8 +52,8 @@ type Profile struct {
 // resuming.
 type Part string
 
-// The parts, in the order in which they are measured: caches first, because the
-// other parts' buffers are so many times the last-level cache.
+// The parts, in the order in which they are measured: caches first, because the buffers
+// of the other parts are multiples of the last-level cache.
 const (
 	Caches       Part = "caches"
 	Latency      Part = "latency"
@@ -72,7 +72,7 @@ func Parts() []Part {
 	return []Part{Caches, Latency, Bandwidth, Mixes, Loaded, CacheSharing, CoreToCore, Migrating, Policies, Rao}
 }
 
-// Fingerprint tells machines apart: a profile is of one.
+// Fingerprint distinguishes machines: a profile belongs to one.
 type Fingerprint struct {
 	CPUModel  string            `json:"cpu_model"` // "" = unknown
 	CPUs      int               `json:"cpus"`      // online
@@ -82,7 +82,7 @@ type Fingerprint struct {
 	Distances [][]unit.Opt[int] `json:"distances"`
 }
 
-// Figure is one measured value, in the unit of the field that has it.
+// Figure is one measured value, in the unit of the field that holds it.
 type Figure struct {
 	Median unit.Opt[float64] `json:"median"` // unknown: Why
 	Min    float64           `json:"min"`
@@ -90,14 +90,14 @@ type Figure struct {
 	N      int               `json:"n"` // repeats
 	// Cycles is the same per core clock where the PMU counted it and the unit is a time.
 	Cycles unit.Opt[float64] `json:"cycles,omitzero"`
-	Why    string            `json:"why,omitempty"` // it is unknown
+	Why    string            `json:"why,omitempty"` // why it is unknown
 }
 
 // Caveat is a reason not to trust figures.
 type Caveat struct {
 	Code string `json:"code"` // "virtual-machine", "other-load", "thermal", "spread", "no-cycles", "small-pages", …
 	Text string `json:"text"` // one sentence
-	// Parts that it concerns; empty: all.
+	// Parts that it is about; empty: all.
 	Parts []Part `json:"parts,omitempty"`
 }
 
@@ -129,8 +129,8 @@ type Mix struct {
 	Figure
 }
 
-// Curve is latency against load: one CPU chases, the others read with a pause
-// that is shorter from point to point.
+// Curve is latency against load: one CPU chases, the others read with a pause that gets
+// shorter from point to point.
 type Curve struct {
 	Name   string       `json:"name"` // "node 0, local", "whole machine, all local"
 	From   int          `json:"from"` // node of the CPU that chases
@@ -149,10 +149,10 @@ type CurvePoint struct {
 type CacheSize struct {
 	Level    int                  `json:"level"`
 	Size     unit.Opt[unit.Bytes] `json:"bytes"`      // largest working set that still fits
-	Next     unit.Opt[unit.Bytes] `json:"next_bytes"` // the next step of the scan, which no longer does
+	Next     unit.Opt[unit.Bytes] `json:"next_bytes"` // the next step of the scan, which does not fit
 	Latency  Figure               `json:"latency"`    // ns of a hit
 	Firmware unit.Opt[unit.Bytes] `json:"firmware_bytes"`
-	Why      string               `json:"why,omitempty"` // the size is unknown
+	Why      string               `json:"why,omitempty"` // why the size is unknown
 }
 
 // SizeFigure is the latency at one working set.
@@ -205,23 +205,23 @@ type Migration struct {
 type PolicyRow struct {
 	Policy string `json:"policy"` // "local", "bind 1", "interleave 0-3", …
 	Work   string `json:"work"`   // "read", "write", "copy", "chase"
-	CPU    int    `json:"cpu"`    // that did it; -1 = all
-	Figure        // bytes/s; of chase ns
+	CPU    int    `json:"cpu"`    // that did the work; -1 = all
+	Figure        // bytes/s; for chase ns
 	Unit   string `json:"unit"`
 	// Against is the value as a ratio to the local policy's of the same work: above
 	// 1 is better.
 	Against unit.Opt[float64] `json:"against_local"`
 }
 
-// RaoCell is one cell of Rao's grid: threads that each chase a working set of
-// their own and add atomically to lines all share.
+// RaoCell is one cell of Rao's grid: each thread chases a working set of its own and
+// adds atomically to lines that all share.
 type RaoCell struct {
 	Threads int        `json:"threads"`
 	Spread  string     `json:"spread"` // "intra": all on one node; "inter": over the nodes
 	Memory  string     `json:"memory"` // "local", "remote"
 	WS      unit.Bytes `json:"ws_bytes"`
 	Sharing unit.Bytes `json:"sharing_bytes"` // 0 = no adds
-	// AddEvery is how many chase steps there are for one add; 0 = no adds.
+	// AddEvery is the number of chase steps for one add; 0 = no adds.
 	AddEvery int    `json:"add_every,omitempty"`
 	PerOp    Figure `json:"per_op"` // ns a chase step, adds included
 	Cycles   Figure `json:"cycles_per_op"`

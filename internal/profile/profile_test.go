@@ -145,7 +145,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// A miss rate of 0 can be; so can a figure in ns of a policy.
+// A miss rate may be 0; so may a policy's figure in ns.
 func TestZeroCounts(t *testing.T) {
 	p := sample()
 	p.Rao[0].MissRate = FigureOf([]float64{0, 0})
@@ -196,7 +196,7 @@ func TestFingerprint(t *testing.T) {
 	unknown := base()
 	unknown.CPUModel, unknown.Distances[0][1] = "", unit.None[int]()
 	if got := unknown.Differs(base()); got != "" {
-		t.Errorf("what is not known differs: %s", got)
+		t.Errorf("an unknown value differs: %s", got)
 	}
 }
 

@@ -12,31 +12,31 @@ import (
 	"homenode/internal/unit"
 )
 
-// What Rao et al. say of their micro-benchmark (HPCA 2013, the slides), tested on
-// a grid, number by number. The cost of a cell is its time per operation, which is
-// taken without interruptions, and of number 6 its cycles, as the issue is of
-// counters; the one for the other if not all cells have it. Cells are compared with the
-// one that differs in a single thing. "Few adds" is the smallest sharing size of
-// the grid.
+// The statements of Rao et al. about their micro-benchmark (HPCA 2013, the slides),
+// tested on a grid, number by number. The cost of a cell is its time per operation,
+// which is taken without interruptions; for number 6 it is its cycles, because that is
+// about counters. If not all cells have one of them, the other is used. A cell is
+// compared with the cell that differs in one thing only. "Few adds" is the smallest
+// sharing size of the grid.
 //
 //  1. Below LLC size locality does not matter. Over the pairs remote / local with
 //     few adds whose threads' working sets together fill at most RaoFits of one
 //     LLC: the median is within RaoSame of 1, and none beyond RaoOutlier.
-//  2. Beyond it the remote penalty grows with the working set. In each series of
-//     remote / local (same threads, same spread, few adds) over the working sets of
-//     which those on one LLC are larger than it together: the last exceeds the first by at least
-//     RaoGrows, and none is below the one before it by more than RaoNoise.
-//  3. LLC contention fades as the working set grows. In each series of intra /
-//     inter (same threads, local, few adds) whose highest ratio is at least
-//     1 + RaoMatters: at the largest working set, beyond the LLC, at most RaoFades
-//     of that excess is left. Without such a series it cannot be told.
+//  2. Beyond it the remote penalty grows with the working set. Each series is remote /
+//     local (same threads, same spread, few adds) over those working sets that are
+//     together larger than the LLC that they share: the last ratio exceeds the first by
+//     at least RaoGrows, and none is below the one before it by more than RaoNoise.
+//  3. LLC contention fades as the working set grows. In each series of intra / inter
+//     (same threads, local, few adds) whose highest ratio is at least 1 + RaoMatters:
+//     at the largest working set, beyond the LLC, at most RaoFades of that excess is
+//     left. Without such a series it is unknown.
 //  4. Sharing across sockets dominates for large sharing sizes. RaoEffects of a place
 //     (threads, working set, sharing size): sharing S, locality L, LLC contention C.
 //     Sharing dominates a place if S is larger than L, C and 1 + RaoMatters. At the
 //     largest sharing size it dominates in at least RaoHalf of the places whose
-//     threads' sets fit one LLC: where they do not, memory costs what it costs. And
-//     there the median of S is no more than RaoNoise below that of the smallest
-//     sharing size of at least RaoLeast. What comes of the other places is told.
+//     threads' sets fit one LLC: elsewhere the cost of memory is in it too. And there
+//     the median of S is no more than RaoNoise below that of the smallest sharing size
+//     of at least RaoLeast. The evidence has the other places as well.
 //  5. The winner of intra- versus inter-socket flips: of all pairs, each side is
 //     faster by at least RaoWins in one or more.
 //  6. The uncore penalty correlates with the cost of a memory operation (a load of
@@ -45,32 +45,34 @@ import (
 //     RaoCells, and more than the LLC miss rate does. Where all miss rates are the
 //     same, they correlate with nothing.
 const (
-	// RaoFits leaves room for what else is in the cache, and for sets that fill
-	// unevenly: of small pages at 0.7 one in ten loads misses. Higher judges cells that
+	// RaoFits leaves room for other data in the cache, and for sets that fill unevenly:
+	// with small pages at 0.7, one in ten loads misses. Higher judges cells that
 	// already miss.
 	RaoFits = 0.5
-	// RaoSame is "a few per cent": what two runs of one thing may differ by.
+	// RaoSame is "a few per cent": the difference between two runs of the same work.
 	RaoSame = 0.05
-	// RaoOutlier is what a single pair may differ by. Lower fails on one bad run.
+	// RaoOutlier is the largest difference of a single pair. Lower fails on one bad
+	// run.
 	RaoOutlier = 0.10
 	// RaoGrows is the least growth of the penalty, as a share of the local cost.
 	RaoGrows = 0.02
-	// RaoNoise is how far a growing series may step back.
+	// RaoNoise is the largest step back of a growing series.
 	RaoNoise = 0.02
-	// RaoMatters is the least excess that is an effect.
+	// RaoMatters is the least excess that counts as an effect.
 	RaoMatters = 0.05
 	// RaoHalf is the share of the places in which the dominant factor dominates.
 	RaoHalf = 0.5
-	// RaoFades is what is left of an effect that has faded: half.
+	// RaoFades is the part that is left of an effect that has faded: half.
 	RaoFades = 0.5
-	// RaoWins is by how much the faster must be faster to have won.
+	// RaoWins is the least advantage that counts as a win.
 	RaoWins = 0.05
-	// RaoStrong is |r| of a correlation that is one (issue: the lab's parity).
+	// RaoStrong is the |r| from which a correlation counts (issue: the lab's parity).
 	RaoStrong = 0.9
-	// RaoLeast is the smallest sharing size of the slides. Of less, lines are so few that
-	// threads queue for them, which is another effect.
+	// RaoLeast is the smallest sharing size of the slides. With less, there are so few
+	// lines that threads queue for them, which is another effect.
 	RaoLeast = 4 * unit.KiB
-	// RaoCells is how many cells a correlation needs: below, chance makes one.
+	// RaoCells is the number of cells that a correlation needs: with fewer, chance
+	// makes one.
 	RaoCells = 8
 )
 
@@ -82,22 +84,22 @@ const (
 	Remote = "remote"
 )
 
-// Verdict says whether figures show what a statement says.
+// Verdict says whether figures confirm a statement.
 type Verdict string
 
-// The verdicts. Unknown: the cells it takes are missing.
+// The verdicts. Unknown: cells that it needs are missing.
 const (
 	Confirmed    Verdict = "confirmed"
 	NotConfirmed Verdict = "not confirmed"
 	CannotTell   Verdict = "cannot be told"
 )
 
-// RaoFinding is one statement, and what the grid says of it.
+// RaoFinding is one statement, and the result of the grid for it.
 type RaoFinding struct {
 	Statement string     `json:"statement"`
 	Verdict   Verdict    `json:"verdict"`
 	Evidence  string     `json:"evidence"` // a sentence, with the figures
-	Values    []RaoValue `json:"values"`   // what the verdict was made from
+	Values    []RaoValue `json:"values"`   // the figures behind the verdict
 }
 
 // RaoValue is one figure of the evidence: a ratio, or a coefficient.
@@ -109,15 +111,15 @@ type RaoValue struct {
 // RaoStatements are the statements in our words, in order.
 var RaoStatements = [...]string{
 	"While the working sets fit the last-level cache, local or remote memory makes no difference.",
-	"Beyond the cache, remote memory costs the more, the larger the working set is.",
+	"Beyond the cache, remote memory costs more the larger the working set is.",
 	"Threads that share a last-level cache slow each other down, and this fades as the working set grows.",
-	"With many shared lines, sharing across sockets costs more than anything else does.",
+	"With many shared lines, sharing across sockets costs more than anything else.",
 	"Neither placement always wins: one socket is faster in some cells, several are in others.",
-	"The uncore penalty tells the cost of an operation, and better than the LLC miss rate does.",
+	"The uncore penalty predicts the cost of an operation, and better than the LLC miss rate does.",
 }
 
-// RaoFindings judges the statements. An llc of 0 is unknown: then what hangs on
-// it cannot be told.
+// RaoFindings judges the statements. An llc of 0 is unknown: then every statement that
+// needs it is unknown.
 func RaoFindings(cells []RaoCell, llc unit.Bytes) []RaoFinding {
 	g := newRaoGrid(cells, llc)
 	tests := []func() RaoFinding{g.fitting, g.penalty, g.contention, g.sharing, g.winner, g.correlation}
@@ -129,8 +131,8 @@ func RaoFindings(cells []RaoCell, llc unit.Bytes) []RaoFinding {
 	return out
 }
 
-// Correlation is Pearson's r of pairs; not ok with fewer than three, or where one
-// side is constant.
+// Correlation is Pearson's r of pairs; not ok with fewer than three, or if one side is
+// constant.
 func Correlation(x, y []float64) (r float64, ok bool) {
 	n := len(x)
 	if n < 3 || len(y) != n {
@@ -157,7 +159,7 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// raoKey is what tells cells apart.
+// raoKey distinguishes cells.
 type raoKey struct {
 	threads        int
 	spread, memory string
@@ -171,7 +173,7 @@ type raoGrid struct {
 	keys      []raoKey // in order
 	llc       unit.Bytes
 	few, most unit.Bytes // sharing sizes
-	least     unit.Bytes // of those larger than few
+	least     unit.Bytes // the smallest of those larger than few
 	inCycles  bool
 }
 
@@ -213,13 +215,13 @@ func (g raoGrid) costOf(c RaoCell) (float64, bool) {
 	return v, ok && v > 0
 }
 
-// raoRatio is the cost of a cell against that of the cell it is compared with.
+// raoRatio is the cost of a cell relative to that of the cell it is compared with.
 type raoRatio struct {
 	raoKey
 	v float64
 }
 
-// ratios compares the cells that keep wants with those that other makes of them.
+// ratios compares the cells that keep accepts with their counterparts by other.
 func (g raoGrid) ratios(keep func(raoKey) bool, other func(raoKey) raoKey) []raoRatio {
 	var out []raoRatio
 	for _, k := range g.keys {
@@ -238,11 +240,11 @@ func withSpread(s string) func(raoKey) raoKey {
 	return func(k raoKey) raoKey { k.spread = s; return k }
 }
 
-// demand is what the threads would fill of one LLC, if all ran on it.
+// demand is what the threads would fill of one LLC if all of them ran on it.
 func (k raoKey) demand() unit.Bytes { return unit.Bytes(k.threads) * k.ws }
 
-// onOne is what they fill of the LLC that has most of them. Inter cells that are
-// compared are on two.
+// onOne is what they fill of the LLC with most of them. Inter cells that are compared
+// run on two.
 func (k raoKey) onOne() unit.Bytes {
 	if k.spread == Inter {
 		return unit.Bytes((k.threads+1)/2) * k.ws
@@ -250,7 +252,7 @@ func (k raoKey) onOne() unit.Bytes {
 	return k.demand()
 }
 
-// fits says that all working sets are in the LLC wherever the threads run.
+// fits says that all working sets fit the LLC, whatever CPUs the threads run on.
 func (g raoGrid) fits(k raoKey) bool { return float64(k.demand()) <= RaoFits*float64(g.llc) }
 
 func values(list []raoRatio) []float64 {
@@ -261,7 +263,7 @@ func values(list []raoRatio) []float64 {
 	return out
 }
 
-// medianOf is unknown of nothing.
+// medianOf is unknown without values.
 func medianOf(list []raoRatio) unit.Opt[float64] {
 	v := values(list)
 	if len(v) == 0 {
@@ -301,7 +303,7 @@ func (g raoGrid) fitting() RaoFinding {
 	}
 }
 
-// series puts ratios together that differ by working set only, which ascends.
+// series groups ratios that differ by working set only, ascending.
 func series(list []raoRatio) [][]raoRatio {
 	var out [][]raoRatio
 	for i, r := range list {
@@ -447,8 +449,8 @@ func (g raoGrid) correlation() RaoFinding {
 	return f
 }
 
-// tells counts pairs of placements of one load, and those of which a lower penalty,
-// or a lower miss rate, is the cheaper one's: what a scheduler asks of an index.
+// tells counts pairs of placements of one load, and the pairs in which a lower penalty,
+// or a lower miss rate, is the cheaper one's: a scheduler needs that from an index.
 func (g raoGrid) tells() (pairs, penalty, miss int) {
 	for i, a := range g.cells {
 		for _, b := range g.cells[:i] {
@@ -496,7 +498,7 @@ type Correlations struct {
 	Penalty, MissRate unit.Opt[float64]
 }
 
-// CorrelationsOf is what number 6 is judged by.
+// CorrelationsOf is the basis of number 6.
 func CorrelationsOf(cells []RaoCell) Correlations {
 	g := raoGrid{inCycles: !slices.ContainsFunc(cells, func(c RaoCell) bool { return !c.Cycles.Median.Known() })}
 	var cost, penalty, miss []float64

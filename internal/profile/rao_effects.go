@@ -11,18 +11,19 @@ import (
 	"homenode/internal/unit"
 )
 
-// RaoEffects is what decides the cost at one place of the grid: each how many times
-// the cost it makes.
+// RaoEffects is what decides the cost at one place of the grid: each is a factor of the
+// cost.
 type RaoEffects struct {
-	// Sharing is inter / intra, divided by inter / intra without adds: what adds to
-	// lines that others have cost more across nodes. Without adds it is inter / intra.
+	// Sharing is inter / intra, divided by inter / intra without adds: the factor by
+	// which adds to shared lines cost more across nodes. Without adds it is inter /
+	// intra.
 	Sharing float64
 	// Locality is remote / local, intra, and Contention intra / inter, local: both
 	// without adds.
 	Locality, Contention float64
 }
 
-// effects are known where all five cells are there; without adds they are three.
+// effects are known if all five cells are there; without adds three are enough.
 func (g raoGrid) effects(threads int, ws, sharing unit.Bytes) (RaoEffects, bool) {
 	at := func(spread, memory string, sharing unit.Bytes) float64 {
 		return g.cost[raoKey{threads, spread, memory, ws, sharing}]
@@ -42,10 +43,11 @@ func (g raoGrid) effects(threads int, ws, sharing unit.Bytes) (RaoEffects, bool)
 // RaoFactor is one thing that decides the cost of a cell.
 type RaoFactor struct {
 	Name  string  // "locality", "LLC contention", "sharing"; without adds "spreading"
-	Ratio float64 // how many times the cost it makes
+	Ratio float64 // the factor of the cost
 }
 
-// dominant has an empty name if nothing makes RaoMatters. Of equals it is not sharing.
+// dominant has an empty name if no factor reaches RaoMatters. Among equals it is not
+// sharing.
 func (e RaoEffects) dominant(adds bool) RaoFactor {
 	best := RaoFactor{Ratio: 1 + RaoMatters}
 	name := "spreading"
@@ -61,7 +63,7 @@ func (e RaoEffects) dominant(adds bool) RaoFactor {
 }
 
 // RaoDominates names the factor that costs most at one place of the grid (number 4).
-// Not ok when cells are missing; an empty name when none makes RaoMatters.
+// Not ok when cells are missing; an empty name when no factor reaches RaoMatters.
 func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFactor, bool) {
 	g := newRaoGrid(cells, 0)
 	e, ok := g.effects(threads, ws, sharing)
@@ -105,7 +107,7 @@ type raoPlace struct {
 	RaoEffects
 }
 
-// places are those of a sharing size of which all is known.
+// places are those of a sharing size for which everything is known.
 func (g raoGrid) places(sharing unit.Bytes) []raoPlace {
 	var out []raoPlace
 	for _, k := range g.keys {
@@ -127,7 +129,7 @@ func medianEffect(places []raoPlace) unit.Opt[float64] {
 	return medianOf(list)
 }
 
-// dominated counts places by what dominates them.
+// dominated counts places by their dominant factor.
 func dominated(places []raoPlace) map[string]int {
 	n := map[string]int{}
 	for _, p := range places {

@@ -12,8 +12,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// raoMachine is what a cell costs on a simple machine: an LLC of 1 MiB on each of
-// two nodes. The zero fields are effects that are not there.
+// raoMachine has the costs of a cell on a simple machine: an LLC of 1 MiB on each of
+// two nodes. A zero field means that the effect is missing.
 type raoMachine struct {
 	hit, local, remote float64 // cycles
 	add, addFar        float64 // of the adds to shared lines, on one node and over two
@@ -68,8 +68,8 @@ func verdicts(cells []RaoCell, llc unit.Bytes) string {
 	return text
 }
 
-// Each statement falls with the effect that it is about, and is not told without
-// its cells.
+// Each statement fails with the effect that it is about, and is unknown without its
+// cells.
 func TestDecisionRaoFindings(t *testing.T) {
 	with := func(change func(*raoMachine)) raoMachine { m := raoUsual; change(&m); return m }
 	both := []unit.Bytes{0, 32 * unit.KiB}
@@ -80,11 +80,11 @@ func TestDecisionRaoFindings(t *testing.T) {
 		what  string
 		cells []RaoCell
 		llc   unit.Bytes
-		want  string // of the six; "." is any
+		want  string // by statement; "." is any
 	}{
 		{"as the slides say", raoUsual.grid(both...), unit.MiB, "yyyyyy"},
 		{"with noise", with(func(m *raoMachine) { m.noise = 0.02 }).grid(both...), unit.MiB, "yyyyyy"},
-		{"an LLC that is believed larger", raoUsual.grid(both...), 8 * unit.MiB, "n....."},
+		{"an LLC that is assumed larger", raoUsual.grid(both...), 8 * unit.MiB, "n....."},
 		{"remote costs nothing", with(func(m *raoMachine) { m.remote = m.local }).grid(both...), unit.MiB, "yn...."},
 		{"no contention", with(func(m *raoMachine) { m.split = false }).grid(both...), unit.MiB, "yy?.n."},
 		{"sharing is as cheap across", with(func(m *raoMachine) { m.addFar = m.add }).grid(both...), unit.MiB, "yyyn.."},
@@ -106,8 +106,8 @@ func TestDecisionRaoFindings(t *testing.T) {
 	}
 }
 
-// The order of the cells does not matter, nor do cells without a cost; of one that
-// was measured twice the later counts.
+// The order of the cells does not matter, nor do cells without a cost. The later
+// measurement of a cell counts.
 func TestDecisionRaoOrder(t *testing.T) {
 	cells := raoUsual.grid(0, 32*unit.KiB)
 	want := RaoFindings(cells, unit.MiB)
@@ -120,7 +120,7 @@ func TestDecisionRaoOrder(t *testing.T) {
 	}
 	again := append([]RaoCell{{Threads: 2, Spread: Intra, Memory: Local, WS: cells[0].WS, Cycles: FigureOf([]float64{1e9}), PerOp: FigureOf([]float64{1e9})}}, raoUsual.grid(0, 32*unit.KiB)...)
 	if got := verdicts(again, unit.MiB); got != "yyyyyy" {
-		t.Error("the earlier of two counts: ", got)
+		t.Error("the earlier of two measurements counts: ", got)
 	}
 }
 
@@ -181,8 +181,8 @@ func TestDecisionRaoDominates(t *testing.T) {
 	}
 }
 
-// With and without adds a machine is two programs: each has its own r. A penalty
-// tells which of two placements of one load is cheaper.
+// With and without adds a cell runs two different programs: each has its own r. A
+// penalty shows which of two placements of one load is cheaper.
 func TestDecisionRaoIndex(t *testing.T) {
 	cells := raoUsual.grid(0, 32*unit.KiB)
 	f := RaoFindings(cells, unit.MiB)[5]

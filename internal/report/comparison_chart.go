@@ -9,9 +9,9 @@ import (
 	"homenode/internal/render"
 )
 
-// chart is horizontal bars, one for each arm, in units of the SVG's view box;
-// the page's template draws it. Every arm's name stands above its bar and the
-// figure at the right, so nothing hangs on colour or on the length of a name.
+// chart is horizontal bars, one for each arm, in units of the SVG's view box; the
+// page's template draws it. Every arm's name stands above its bar and the figure at the
+// right, so nothing depends on colour or on the length of a name.
 //
 //	homenode                      0.954
 //	████████████████████████├─•┤
@@ -21,7 +21,7 @@ type chart struct {
 	Height      string
 	Bars        []bar
 	Ticks       []tick
-	Lines       []tick // something to compare with: a target, the first arm
+	Lines       []tick // to compare with: a target, the first arm
 	AxisY, EndY string
 }
 
@@ -49,10 +49,10 @@ const (
 	barTop     = 18.0 // below the row's top; the label is above
 	barHeight  = 12.0
 	axisRoom   = 24.0
-	lineRoom   = 16.0 // above the first row, for what the lines are
+	lineRoom   = 16.0 // above the first row, for the names of the lines
 )
 
-// entry is one arm's figure for a chart; scaled says what to divide by.
+// entry is one arm's figure for a chart; its bar is the value divided by scaled.
 type entry struct {
 	arm    experiment.Arm
 	value  float64
@@ -65,7 +65,7 @@ type entry struct {
 
 func (e entry) at(v float64) float64 { return v / e.scaled }
 
-// highest is what the axis has to reach.
+// highest is the value that the axis has to reach.
 func highest(entries []entry, top float64) float64 {
 	for _, e := range entries {
 		if !e.known {
@@ -176,8 +176,8 @@ func said(a experiment.Arm, text string) string {
 	return text
 }
 
-// relativeChart is a service's throughput against the first arm's, on an axis
-// that reaches top.
+// relativeChart is a service's throughput relative to the first arm's, on an axis that
+// reaches top.
 func relativeChart(c experiment.Comparison, s experiment.Service, id string, top float64) (chart, bool) {
 	entries := relativeEntries(c, s)
 	if len(entries) == 0 {
@@ -187,7 +187,7 @@ func relativeChart(c experiment.Comparison, s experiment.Service, id string, top
 	return newChart(id, s.Name+": throughput relative to "+c.Arms[0].Title, entries, top, lines), true
 }
 
-// relativeTop makes all services' charts share one axis: they are compared by eye.
+// relativeTop gives all services' charts one axis, so that they can be compared by eye.
 func relativeTop(c experiment.Comparison) float64 {
 	top := 1.0
 	for _, s := range services(c) {
@@ -196,7 +196,7 @@ func relativeTop(c experiment.Comparison) float64 {
 	return top
 }
 
-// relativeEntries is empty where the first arm has no figure.
+// relativeEntries is empty if the first arm has no figure.
 func relativeEntries(c experiment.Comparison, s experiment.Service) []entry {
 	base, ok := ops(c.Arms[0], s.Name)
 	if !ok || base <= 0 {

@@ -9,8 +9,8 @@ import (
 	"homenode/internal/render"
 )
 
-// cleanComparison returns c with every text fit to be shown. Markup is escaped by the face that
-// knows its language.
+// cleanComparison returns c with every text safe to show. Each face escapes the markup of its own
+// language.
 func cleanComparison(c experiment.Comparison) experiment.Comparison {
 	c = render.Cleaned(c)
 	nameArms(c.Arms)

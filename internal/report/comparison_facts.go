@@ -47,7 +47,7 @@ func repeats(n int) string {
 	return strconv.Itoa(n) + " for each arm"
 }
 
-// longFact says where the figures of the longer warm-up are from.
+// longFact is the source of the figures of the longer warm-up.
 func longFact(l *experiment.Comparison) string {
 	if l == nil {
 		return "not measured for this load: 'make bench-peers'"
@@ -57,25 +57,25 @@ func longFact(l *experiment.Comparison) string {
 
 func modelSeconds(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) + " model-s" }
 
-// legend explains the marks; best is how the face marks the best of a column.
+// legend explains the marks; best is the face's mark for the best of a column.
 func legend(c experiment.Comparison, best string) []string {
 	first := unknown
 	if len(c.Arms) > 0 {
 		first = c.Arms[0].Title
 	}
 	lines := []string{
-		best + " best of its column, whoever it is; the ceiling takes no part, nor does an arm that moved nothing in what moving cost.",
+		best + " best of its column, whichever arm that is; the ceiling takes no part, nor does an arm that moved nothing in the cost of moving.",
 		"Figures are medians of the repeats; ± is how far the farthest repeat is from the median. × first arm: against " + first + ".",
-		"A difference smaller than the spread says nothing.",
+		"A difference smaller than the spread means nothing.",
 	}
 	if text := sureness(c); text != "" {
 		lines = append(lines, text)
 	}
-	return append(lines, "Latency is in model time and informative only: no target hangs on it.")
+	return append(lines, "Latency is in model time and informative only: no target depends on it.")
 }
 
-// sureness says what the min–max of so many repeats is worth; "" where the
-// comparison has no intervals: those made before there were any.
+// sureness is the confidence of the min–max of this many repeats; "" for an old
+// comparison without intervals.
 func sureness(c experiment.Comparison) string {
 	for _, a := range c.Arms {
 		if s := a.LocalSpread; s.CI.Known() {
@@ -86,8 +86,8 @@ func sureness(c experiment.Comparison) string {
 	return ""
 }
 
-// comparisonNotes say why arms are not applicable, why a figure is not known, and what was
-// not steady yet.
+// comparisonNotes say why arms are not applicable, why a figure is not known, and what was not
+// steady yet.
 func comparisonNotes(c experiment.Comparison) []string {
 	var out []string
 	for _, a := range c.Arms {

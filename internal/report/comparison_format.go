@@ -12,7 +12,7 @@ import (
 
 const unknown = render.Unknown
 
-// figure has four digits: differences of a few per cent are to be seen.
+// figure has four digits: differences of a few per cent must be visible.
 func figure(v float64) string { return render.Scaled(v, 4) }
 
 func times(v float64) string   { return render.Fixed(v, 2) }
@@ -26,7 +26,7 @@ func minToMax(s experiment.Summary, print func(float64) string) string {
 	return render.Range(print(s.Min), print(s.Max))
 }
 
-// plusMinus is how far the farthest repeat is from the median, relative to it.
+// plusMinus is the distance of the farthest repeat from the median, relative to it.
 func plusMinus(s experiment.Summary) string {
 	if s.N < 2 || s.Median == 0 {
 		return unknown
@@ -35,8 +35,8 @@ func plusMinus(s experiment.Summary) string {
 	return "±" + render.Percent(far)
 }
 
-// got prints what a target came to, with as many digits as it takes not to
-// round a miss into the limit: 0.9496 missed 0.95, and must not read 0.950.
+// got prints the result of a target, with enough digits that a miss is not rounded to
+// the limit: 0.9496 missed 0.95, and must not read 0.950.
 func got(t experiment.Target) string {
 	v, ok := t.Got.Get()
 	if !ok {

@@ -14,14 +14,14 @@ import (
 
 // Arms that a report treats differently.
 const (
-	ours      = "homenode"       // what is judged
+	ours      = "homenode"       // the arm that is judged
 	ceiling   = "by-hand"        // labelled, and never the best of a column
 	balancing = "numa-balancing" // its mover's time is the tasks' own
 )
 
 const (
 	notApplicable = "not applicable"
-	notCountable  = "not countable" // and notes say why
+	notCountable  = "not countable" // the notes say why
 )
 
 // grid is a table: columns, and rows in groups.
@@ -31,7 +31,7 @@ type grid struct {
 	Groups  []group
 }
 
-// head is a column's name on two lines, and in full where there is room.
+// head is a column's name on two lines, and in full if there is room.
 type head struct{ Top, Bottom, Full string }
 
 func (h head) Long() string {
@@ -94,8 +94,8 @@ func armRows(arms []experiment.Arm, columns []armColumn) []armRow {
 	return out
 }
 
-// markBest marks the best arm of a column, and whoever reads the same. A column
-// in which fewer than two arms have a figure has no best.
+// markBest marks the best arm of a column, and arms with the same printed figure. A
+// column in which fewer than two arms have a figure has no best.
 func markBest(out []armRow, arms []experiment.Arm, c armColumn, i int) {
 	if c.value == nil {
 		return
@@ -116,7 +116,7 @@ func markBest(out []armRow, arms []experiment.Arm, c armColumn, i int) {
 	}
 }
 
-// armGrid is locality, and what moving cost.
+// armGrid is locality, and the cost of moving.
 func armGrid(c experiment.Comparison) grid {
 	columns := armColumns()
 	return grid{
@@ -142,7 +142,8 @@ func armColumns() []armColumn {
 	}
 }
 
-// costOf leaves arms out that moved nothing: to do nothing is not to do it best.
+// costOf leaves out arms that moved nothing: an arm that does nothing is not the best at
+// it.
 func costOf(of func(experiment.Arm) unit.Opt[float64]) func(experiment.Arm) unit.Opt[float64] {
 	return func(a experiment.Arm) unit.Opt[float64] {
 		if a.PagesMoved.Or(1) == 0 {
@@ -152,7 +153,7 @@ func costOf(of func(experiment.Arm) unit.Opt[float64]) func(experiment.Arm) unit
 	}
 }
 
-// countable prints what a mover cost, or why that is not known.
+// countable prints the cost of a mover, or why it is not known.
 func countable(a experiment.Arm, o unit.Opt[float64], print func(float64) string) string {
 	if !o.Known() && a.Name == balancing {
 		return notCountable
@@ -160,7 +161,7 @@ func countable(a experiment.Arm, o unit.Opt[float64], print func(float64) string
 	return render.Show(o, print)
 }
 
-// shareOfCPU is often small, and small is not nothing.
+// shareOfCPU is often small, but not nothing.
 func shareOfCPU(v float64) string {
 	text := strconv.FormatFloat(v*100, 'f', 2, 64)
 	if v > 0 && text == "0.00" {
@@ -180,8 +181,8 @@ func serviceGrid(c experiment.Comparison) grid {
 	return g
 }
 
-// longer is the comparison of homenode as it is in the table with peers that had a
-// longer warm-up; ok is false where none is stored.
+// longer is the comparison of homenode as in the table with peers that had a longer
+// warm-up; ok is false if none is stored.
 func longer(c experiment.Comparison) (l experiment.Comparison, ok bool) {
 	us, found := c.Arm(ours)
 	if c.Long == nil || !found {
@@ -190,7 +191,7 @@ func longer(c experiment.Comparison) (l experiment.Comparison, ok bool) {
 	return experiment.Comparison{Arms: append([]experiment.Arm{us}, c.Long.Arms...), WarmupSeconds: c.Long.WarmupSeconds}, true
 }
 
-// longGrid is locality and throughput of these.
+// longGrid is their locality and throughput.
 func longGrid(l experiment.Comparison) grid {
 	columns := armColumns()[:1]
 	for _, s := range services(l) {
@@ -248,14 +249,14 @@ func serviceColumns(c experiment.Comparison, name string) []armColumn {
 	}
 }
 
-// ops is a service's throughput in an arm that counts.
+// ops is a service's throughput in an applicable arm.
 func ops(a experiment.Arm, service string) (float64, bool) {
 	s, ok := a.Service(service)
 	v, known := s.OpsPerModelS.Get()
 	return v, ok && known && a.Applicable
 }
 
-// relative is a service's throughput against the first arm's.
+// relative is a service's throughput relative to the first arm's.
 func relative(c experiment.Comparison, a experiment.Arm, service string) unit.Opt[float64] {
 	base, ok := ops(c.Arms[0], service)
 	v, known := ops(a, service)

@@ -10,12 +10,12 @@ import (
 	"homenode/internal/render"
 )
 
-// comparisonHeadline says in sentences what came out, best news and worst alike:
+// comparisonHeadline states the result in sentences, the best and the worst news alike:
 //
 //  1. locality, against the first arm and the best peer;
 //  2. throughput of the sensitive services, against the best peer and the ceiling;
 //  3. the targets, those missed by name;
-//  4. who is ahead of homenode, and in what, also after a longer warm-up.
+//  4. the arms ahead of homenode, and in what, also after a longer warm-up.
 func comparisonHeadline(c experiment.Comparison) []string {
 	us, ok := c.Arm(ours)
 	if !ok || !us.Applicable {
@@ -33,7 +33,7 @@ func comparisonHeadline(c experiment.Comparison) []string {
 	return out
 }
 
-// afterWarmup names the peers by what they had.
+// afterWarmup names the peers by their warm-up.
 func afterWarmup(l experiment.Comparison) experiment.Comparison {
 	l.Arms = render.Each(l.Arms, func(a experiment.Arm) experiment.Arm {
 		a.Title += " after " + render.Positive(l.WarmupSeconds, modelSeconds)
@@ -148,7 +148,7 @@ func targetSentence(targets []experiment.Target) string {
 	return fmt.Sprintf("%d of %s NOT MET: %s.", len(missed), render.Count(len(targets), "target"), render.List(missed))
 }
 
-// aheadSentences name the best peer wherever it is ahead of homenode.
+// aheadSentences name the best peer in each figure in which it is ahead of homenode.
 func aheadSentences(c experiment.Comparison, us experiment.Arm) []string {
 	var out []string
 	local, known := us.LocalAccessRatio.Get()
@@ -170,7 +170,7 @@ func aheadSentences(c experiment.Comparison, us experiment.Arm) []string {
 	return out
 }
 
-// beyond says whether the repeats of two arms are apart. b is the higher.
+// beyond says whether the repeats of two arms overlap. b is the higher.
 func beyond(a, b experiment.Summary) string {
 	switch {
 	case a.N < 2 || b.N < 2:

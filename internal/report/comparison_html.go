@@ -26,7 +26,7 @@ func ComparisonHTML(w io.Writer, c experiment.Comparison) error {
 	return document().Execute(w, newView(cleanComparison(c)))
 }
 
-// view is what the page's template needs; all of it is computed before.
+// view is the data for the page's template; all of it is computed before.
 type view struct {
 	Comparison     experiment.Comparison
 	Lead           string
@@ -44,7 +44,7 @@ type view struct {
 	Movers         []experiment.Arm
 }
 
-// panel is a service's chart, or that there is none.
+// panel is a service's chart, or says that there is none.
 type panel struct {
 	Service experiment.Service
 	Chart   chart
@@ -91,8 +91,8 @@ func newView(c experiment.Comparison) view {
 	return v
 }
 
-// repeatRows has the repeats of every figure that has a spread, of arms that are
-// not applicable too: what they did is on record, it is only not compared.
+// repeatRows has the repeats of every figure that has a spread, also of arms that are
+// not applicable: their results are on record, but not compared.
 func repeatRows(c experiment.Comparison) []repeatsRow {
 	var out []repeatsRow
 	for _, a := range c.Arms {

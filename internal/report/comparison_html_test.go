@@ -109,7 +109,7 @@ func TestDecisionPageEscapes(t *testing.T) {
 	}
 }
 
-// Every figure of the comparison stands in the page's text.
+// Every figure of the comparison is in the page's text.
 func TestParityPageHasEveryFigure(t *testing.T) {
 	checked := 0
 	for name, c := range comparisons(t) {

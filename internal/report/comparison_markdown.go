@@ -45,7 +45,7 @@ func markdownFacts(facts []fact) string {
 	return "\nHow it was measured:\n\n" + render.MarkdownList(lines)
 }
 
-// markdownGrid has a column for the service where the grid has groups of them.
+// markdownGrid has a column for the service if the grid has a group for each.
 func markdownGrid(g grid) string {
 	grouped := len(g.Groups) > 0 && g.Groups[0].Title != ""
 	top, rule := []string{"arm"}, []string{"---"}

@@ -21,10 +21,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// pages, if set, is where the fixtures' pages are left, to be looked at.
+// pages, if set, is the folder for the fixtures' pages, for a person to look at.
 var pages = flag.String("pages", "", "write the fixtures' pages into this folder")
 
-// comparisons are hand-made comparisons (no lab made these figures).
+// comparisons are hand-made comparisons (their figures are not from a lab).
 func comparisons(t *testing.T) map[string]experiment.Comparison {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/comparison/*.json")
@@ -104,8 +104,8 @@ func TestDecisionColourOnlyColours(t *testing.T) {
 	}
 }
 
-// An arm that wins is shown winning, in every face; nothing is marked that a
-// plain search through the arms does not find best.
+// An arm that wins is shown winning, in every face; only the arm that a plain search
+// finds best is marked.
 func TestDecisionTheBestIsMarkedWhoeverItIs(t *testing.T) {
 	compared := 0
 	for name, c := range comparisons(t) {
@@ -141,8 +141,8 @@ func TestDecisionTheBestIsMarkedWhoeverItIs(t *testing.T) {
 	}
 }
 
-// A peer that wins after a longer warm-up is shown winning, in every face; where
-// none is stored, that is said.
+// A peer that wins after a longer warm-up is shown winning, in every face; if none is
+// stored, the face says so.
 func TestDecisionPeersAfterALongerWarmup(t *testing.T) {
 	all := comparisons(t)
 	for what, f := range map[string]face{"text": comparisonText, "markdown": ComparisonMarkdown, "page": ComparisonHTML} {
@@ -172,7 +172,7 @@ func TestDecisionPeersAfterALongerWarmup(t *testing.T) {
 	}
 }
 
-// flat is a text on one line, without what a page is made of.
+// flat is a text on one line, without the markup of a page.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func TestDecisionWithoutFigures(t *testing.T) {
@@ -183,7 +183,7 @@ func TestDecisionWithoutFigures(t *testing.T) {
 		for _, f := range []face{comparisonText, ComparisonMarkdown, ComparisonHTML} {
 			out := drawn(t, f, c)
 			if !strings.Contains(out, "unknown") || strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
-				t.Errorf("nothing is known, and this is said:\n%s", out)
+				t.Errorf("nothing is known, but this is printed:\n%s", out)
 			}
 		}
 	}

@@ -43,7 +43,8 @@ func Comparison(w io.Writer, c experiment.Comparison, o render.TextOptions) erro
 
 type comparisonPrinter struct{ render.Terminal }
 
-// label is the arm's name in at most n columns; that it is the ceiling is never cut off.
+// label is the arm's name in at most n columns; the mark of the ceiling is never cut
+// off.
 func (r armRow) label(n int) string {
 	const tag = " (ceiling)"
 	if r.Ceiling {
@@ -76,7 +77,7 @@ func (p *comparisonPrinter) grid(g grid) {
 	p.Table(t)
 }
 
-// rows fills the table; the arms' names get so many columns.
+// rows fills the table; the arms' names get label columns.
 func (p *comparisonPrinter) rows(t *render.Table, g grid, label int) {
 	for _, gr := range g.Groups {
 		if gr.Title != "" {

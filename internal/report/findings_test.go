@@ -51,8 +51,8 @@ func TestFindingsGolden(t *testing.T) {
 	}
 }
 
-// The first line is the verdict, lines are short unless they are commands, and
-// nothing gets through that a terminal obeys.
+// The first line is the verdict, lines are short unless they are commands, and no
+// control sequence gets through.
 func checkText(t *testing.T, name, text string) {
 	t.Helper()
 	if !strings.HasPrefix(text, "Is NUMA this machine's bottleneck? ") {
@@ -68,7 +68,7 @@ func checkText(t *testing.T, name, text string) {
 	}
 }
 
-// Commands are shown whole and as they are.
+// Commands are shown whole and unchanged.
 func TestCommandsWhole(t *testing.T) {
 	r := saved(t, "hostile")
 	var out bytes.Buffer
@@ -80,7 +80,7 @@ func TestCommandsWhole(t *testing.T) {
 		for _, c := range f.Commands {
 			n++
 			if !strings.Contains(out.String(), "   $ "+c+"\n") {
-				t.Errorf("not shown as it is: %s", c)
+				t.Errorf("not shown unchanged: %s", c)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// findingsWidth is the most columns Text uses, commands apart.
+// findingsWidth is the most columns that Text uses, except for commands.
 const findingsWidth = 96
 
 // Findings prints a report for a terminal. Its first line is the verdict.
@@ -65,7 +65,7 @@ func shareWorkload(all []doctor.Finding) bool {
 	return false
 }
 
-// findingCost is what a finding costs, in a clause.
+// findingCost is the cost of a finding, in a clause.
 func findingCost(f doctor.Finding) string {
 	if f.Risk != "" {
 		return "risk: " + f.Risk
@@ -77,7 +77,7 @@ func findingCost(f doctor.Finding) string {
 	return fmt.Sprintf("costs about %s CPUs' worth of time (%s)", render.Amount(v), render.Source(f.Cost.How, f.Cost.From))
 }
 
-// rest is what the rules said that found nothing.
+// rest is the rules without a finding.
 func (p *findingsPrinter) rest(r doctor.Report) {
 	p.Line("")
 	if len(r.Quiet) > 0 {
@@ -137,8 +137,8 @@ func (p *findingsPrinter) finding(n int, f doctor.Finding) {
 	}
 }
 
-// padded is a column of evidence: the blanks after the text hold together, so that no line
-// ends in them.
+// padded is a column of evidence: no-break spaces follow the text, so that no line ends
+// in blanks.
 func padded(text string, n int) string {
 	return text + strings.Repeat("\u00a0", max(0, n-render.Width(text)))
 }

@@ -8,8 +8,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// cleanMigration returns r with every text fit to be shown; what an Opt holds is taken out for
-// that.
+// cleanMigration returns r with every text safe to show; the value of an Opt is copied for that.
 func cleanMigration(r migration.Report) migration.Report {
 	r = render.Cleaned(r)
 	r.Result, r.After, r.Heat = inside(r.Result), inside(r.After), inside(r.Heat)

@@ -8,7 +8,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// bytesCell is an amount in a table, where most are nothing.
+// bytesCell is an amount in a table, where most are zero.
 func bytesCell(b unit.Bytes) string {
 	if b == 0 {
 		return "-"
@@ -18,7 +18,7 @@ func bytesCell(b unit.Bytes) string {
 
 func cellOpt(o unit.Opt[unit.Bytes]) string { return render.Show(o, bytesCell) }
 
-// mostSeconds is about 30 years; what takes longer is no estimate.
+// mostSeconds is about 30 years; more is no estimate.
 const mostSeconds = 1e9
 
 func seconds(o unit.Opt[float64]) string {
@@ -29,7 +29,7 @@ func seconds(o unit.Opt[float64]) string {
 	return render.Seconds(s)
 }
 
-// nodes says "node 1", "nodes 0-2".
+// nodes prints "node 1", "nodes 0-2".
 func nodes(s set.NodeSet) string {
 	return render.Plural(s.Len(), "node") + " " + s.String()
 }

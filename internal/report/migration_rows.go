@@ -12,16 +12,16 @@ import (
 type kindSum struct {
 	Kind   migration.Kind
 	Before map[int]unit.Bytes // by node
-	Home   unit.Bytes         // before, on the nodes that it goes to
-	ToMove unit.Bytes         // before, on the nodes that it comes from, without what is to be left
-	Other  unit.Bytes         // before, on nodes that are neither, and what is to be left
-	// What became of it; unknown of a dry run.
+	Home   unit.Bytes         // before, on the target nodes
+	ToMove unit.Bytes         // before, on the source nodes, without what is to be left
+	Other  unit.Bytes         // before, on all other nodes, and what is to be left
+	// The result; unknown for a dry run.
 	Moved, Gone, Failed unit.Opt[unit.Bytes]
-	After               unit.Opt[unit.Bytes] // on the nodes that it comes from
+	After               unit.Opt[unit.Bytes] // on the source nodes
 }
 
-// kindRows are the kinds that the workload had, has, or that were tried; last comes the
-// sum of them.
+// kindRows are the kinds that the workload had, has, or that were tried; the last row is
+// their sum.
 func kindSums(r migration.Report) []kindSum {
 	total := kindSum{Kind: "all", Before: map[int]unit.Bytes{}}
 	if r.Result.Known() {
@@ -52,7 +52,7 @@ func plus(a, b unit.Opt[unit.Bytes]) unit.Opt[unit.Bytes] {
 	return unit.OptOf(x+y, ok && too)
 }
 
-// rowOf is false for a kind that there is nothing of.
+// rowOf is false for a kind without any memory.
 func rowOf(r migration.Report, k migration.Kind) (kindSum, bool) {
 	x := kindSum{Kind: k, Before: map[int]unit.Bytes{}}
 	before, some := r.Before.Of(k)
@@ -87,12 +87,12 @@ func resultOf(r migration.Result, k migration.Kind) (migration.KindResult, bool)
 	return migration.KindResult{}, false
 }
 
-// nodesOf are those that have some of it, and those that it goes to.
+// nodesOf are the nodes with some of its memory, and the target nodes.
 func nodesOf(r migration.Report) set.NodeSet {
 	all := r.To
 	for _, x := range r.Before.Rows {
 		for _, n := range x.Nodes {
-			if n.Node >= 0 && n.Node <= set.MaxNode { // a file may say anything
+			if n.Node >= 0 && n.Node <= set.MaxNode { // a file may hold any number
 				all = all.With(n.Node)
 			}
 		}

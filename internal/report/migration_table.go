@@ -42,7 +42,7 @@ func nodeColumns(r migration.Report) (out []kindColumn) {
 	return out
 }
 
-// sideColumns are home and elsewhere; elsewhere is what there is to move.
+// sideColumns are home and elsewhere; elsewhere is the memory to be moved.
 func sideColumns(r migration.Report) []kindColumn {
 	out := []kindColumn{{"before\nat home", func(x kindSum) string { return bytesCell(x.Home) }}}
 	if sum := kindSums(r); sum[len(sum)-1].Other > 0 {
@@ -65,7 +65,7 @@ func outcomeColumns(r migration.Report) []kindColumn {
 		kindColumn{"after\nelsewhere", func(x kindSum) string { return cellOpt(x.After) }})
 }
 
-// toMove is what stands elsewhere: hot mode does not mean to move all of it.
+// toMove is the name of the column elsewhere: hot mode does not move all of it.
 func toMove(m migration.Mode) string {
 	if m == migration.Hot {
 		return "before\nelsewhere"
@@ -94,7 +94,7 @@ func makeTable(r migration.Report, columns []kindColumn, about bool) render.Tabl
 	return t
 }
 
-// paceTable is what was expected, and what it came to.
+// paceTable is what was expected, and what was achieved.
 func paceTable(r migration.Report) render.Table {
 	t := render.Table{Margin: 2, Keys: 1, Columns: []render.Column{{Left: true}, {Head: "expected"}}}
 	e := r.Estimate
@@ -122,8 +122,8 @@ func paceTable(r migration.Report) render.Table {
 	return t
 }
 
-// byClocks tells figures by a model's clock from CPU time, which is the machine's in
-// any case. Where all are the machine's, they need not be told apart.
+// byClocks separates figures by a model's clock from CPU time, which is the machine's
+// in any case. If all are the machine's, they need no separation.
 func byClocks(r migration.Report) (model, own string) {
 	if r.How == unit.HowModelled {
 		return " (model's)", " (machine's)"

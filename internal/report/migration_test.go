@@ -30,7 +30,7 @@ func migrationText(t *testing.T, r migration.Report, o render.TextOptions) strin
 
 const mib = unit.MiB
 
-// census is of two nodes: what is on node 0 and on node 1, by kind.
+// census has two nodes: the bytes on node 0 and on node 1, by kind.
 func census(by map[migration.Kind][2]unit.Bytes) (c migration.Census) {
 	c.Processes, c.Files, c.Foreign = 3, 12, unit.Some(4*mib)
 	for _, k := range migration.Kinds() {
@@ -138,7 +138,7 @@ func nothing() migration.Report {
 	return r
 }
 
-// eight nodes, moved from two of them: more columns than a narrow terminal has.
+// eight nodes, of which two are moved from: more columns than a narrow terminal has.
 func eight() migration.Report {
 	r := complete()
 	r.From, r.To = set.FromNodes(2, 3), set.FromNodes(0, 1)
@@ -151,7 +151,7 @@ func eight() migration.Report {
 	return r
 }
 
-// hostile has what a terminal would obey in every text.
+// hostile has control sequences in every text.
 func hostile() migration.Report {
 	const evil = "\x1b[2J\u202eevil\nname\xff"
 	r := partial()
@@ -183,7 +183,8 @@ func TestDecisionText(t *testing.T) {
 	golden.Check(t, "testdata/migration/partial-120-ascii.txt.golden", migrationText(t, partial(), render.TextOptions{Width: 120}))
 }
 
-// No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
+// No line is wider than the terminal, no control sequence gets through, and ASCII is
+// ASCII.
 func TestDecisionTextFits(t *testing.T) {
 	for name, make := range migrations {
 		for _, width := range []int{60, 80, 132} {
@@ -200,7 +201,7 @@ func TestDecisionTextFits(t *testing.T) {
 	}
 }
 
-// The table's sums are the report's, whatever the report.
+// The table's sums are the report's, for any report.
 func TestPropertySums(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	amount := func() unit.Bytes { return unit.Bytes(r.IntN(3)) * unit.Bytes(r.IntN(1000)) * 4 * unit.KiB }
@@ -264,7 +265,7 @@ func kindByNode(x kindSum) (sum unit.Bytes) {
 	return sum
 }
 
-// What the report cleans is a copy.
+// The report cleans a copy.
 func TestCleanLeavesTheCallers(t *testing.T) {
 	r := hostile()
 	migrationText(t, r, render.TextOptions{})
@@ -297,7 +298,7 @@ func TestTextTellsWriteErrors(t *testing.T) {
 	}
 }
 
-// The JSON form: what is written is read back, strictly, and stays as it is.
+// The JSON form: what is written is read back, strictly, and unchanged.
 func TestParityJSON(t *testing.T) {
 	var all bytes.Buffer
 	for _, name := range []string{"dry-run", "complete", "partial", "freeze", "hot", "nothing"} {
@@ -312,7 +313,7 @@ func TestParityJSON(t *testing.T) {
 		}
 		again, err := back.Encode()
 		if err != nil || !bytes.Equal(again, data) || migrationText(t, back, render.TextOptions{}) != migrationText(t, r, render.TextOptions{}) {
-			t.Errorf("%s: read back it is another: %v\n%s\n%s", name, err, data, again)
+			t.Errorf("%s: it differs when read back: %v\n%s\n%s", name, err, data, again)
 		}
 		if _, err := migration.DecodeReport(append(bytes.TrimSuffix(data, []byte("}")), []byte(`,"more":1}`)...)); err == nil {
 			t.Errorf("%s: an unknown field is read", name)
@@ -322,7 +323,7 @@ func TestParityJSON(t *testing.T) {
 	golden.Check(t, "../../schema/migration_report.golden", all.String())
 }
 
-// What is not a report is refused, and what is can be shown and written again.
+// Text that is no report is refused, and a report can be shown and written again.
 func FuzzDecodeReport(f *testing.F) {
 	for name, make := range migrations {
 		data, err := make().Encode()

@@ -34,7 +34,7 @@ func Migration(w io.Writer, r migration.Report, o render.TextOptions) error {
 	return p.Flush(w, "report")
 }
 
-// paceTitle: a dry run has achieved nothing.
+// paceTitle: a dry run achieved nothing.
 func paceTitle(r migration.Report) string {
 	if !r.Result.Known() {
 		return "EXPECTED"
@@ -66,16 +66,16 @@ func migrationHeadline(r migration.Report) string {
 func whyNothing(r migration.Report) string {
 	switch {
 	case r.LeaveShared && r.Task().Elsewhere(r.From, r.To) == 0 && r.Before.Elsewhere(r.From, r.To) > 0:
-		return "what is elsewhere is used by other processes too, and is left"
+		return "the memory elsewhere is also used by other processes, and is left"
 	case r.Before.Elsewhere(r.From, r.To) > 0:
-		return "what is elsewhere was not accessed"
+		return "the memory elsewhere was not accessed"
 	case r.From.IsEmpty():
-		return "none of it is elsewhere than on " + nodes(r.To)
+		return "all of it is on " + nodes(r.To)
 	}
 	return "none of it is on " + nodes(r.From)
 }
 
-// asked is what was to be moved.
+// asked is the memory that was to be moved.
 func asked(r migration.Report) unit.Bytes {
 	if r.Mode == migration.Hot {
 		return r.Estimate.Bytes
@@ -83,7 +83,7 @@ func asked(r migration.Report) unit.Bytes {
 	return r.Task().Elsewhere(r.From, r.To)
 }
 
-// about says how it was done, and to whom.
+// about says how and for which target it was done.
 func about(r migration.Report) []string {
 	from := "every other node"
 	if !r.From.IsEmpty() {
@@ -103,7 +103,7 @@ func about(r migration.Report) []string {
 		who += "; how much of it other processes use too is unknown"
 	}
 	if r.Before.Unread > 0 {
-		who += "; " + render.Count(r.Before.Unread, "process") + " could not be looked at"
+		who += "; " + render.Count(r.Before.Unread, "process") + " could not be read"
 	}
 	if r.Before.Swapped > 0 {
 		who += "; " + r.Before.Swapped.String() + " are swapped out, on no node"
@@ -122,16 +122,16 @@ func limits(r migration.Report) string {
 	return text + ", calls of any length"
 }
 
-// reasons explain what the kernel answers of pages that it did not move
-// (move_pages(2), and mm/migrate.c).
+// reasons explain the kernel's errors for pages that it did not move (move_pages(2),
+// and mm/migrate.c).
 var reasons = map[string]string{
-	"EACCES": "several processes map them, and moving those takes CAP_SYS_NICE; or the cpuset does not allow the node",
+	"EACCES": "several processes map them, and moving them needs CAP_SYS_NICE; or the cpuset does not allow the node",
 	"EBUSY":  "another task held them: pinned, locked or being written",
 	"ENOMEM": "the node had no room for them",
 	"EFAULT": "they are the zero page, or their mapping went away",
 	"EIO":    "they are dirty, and could not be written back",
 	"EINVAL": "their file system cannot move them",
-	"EAGAIN": "they were in use each time that it was tried",
+	"EAGAIN": "they were in use at each attempt",
 	"ENOENT": "they were gone",
 }
 
@@ -153,7 +153,7 @@ func (p *migrationPrinter) stayed(r migration.Report) {
 	}
 }
 
-// sources say how each expectation is known; what is known alike is said once.
+// sources say how each expectation is known; equal sources are printed once.
 func sources(e migration.Estimate) (out []string) {
 	type entry struct{ what, text string }
 	var all []entry
@@ -178,7 +178,7 @@ func sources(e migration.Estimate) (out []string) {
 	return out
 }
 
-// calls say how the target was kept waiting, and how pages were chosen.
+// calls say for how long the target had to wait, and how pages were chosen.
 func calls(r migration.Report) (out []string) {
 	if h, ok := r.Heat.Get(); ok {
 		out = append(out, heat(h)...)
@@ -193,7 +193,7 @@ func calls(r migration.Report) (out []string) {
 	}
 	out = append(out, fmt.Sprintf("%s; %s by %s, %s a call at the end", text, render.Count(res.Calls, "call"), render.Count(res.Workers, "worker"), render.Count(res.Batch, "page")))
 	if res.Over > 0 {
-		out = append(out, render.Count(res.Over, "call")+" took longer than was asked for: "+render.Or(res.OverWhy, "no reason is known"))
+		out = append(out, render.Count(res.Over, "call")+" took longer than the limit: "+render.Or(res.OverWhy, "no reason is known"))
 	}
 	if res.Retried > 0 {
 		out = append(out, render.Count(res.Retried, "page")+" were busy at first, and tried again")
@@ -209,7 +209,7 @@ func heat(h migration.Heat) []string {
 	return out
 }
 
-// problems are those of looking and of moving, each once.
+// problems are those of reading and of moving, each once.
 func problems(r migration.Report) (out []string) {
 	add := func(list []string) {
 		for _, s := range list {

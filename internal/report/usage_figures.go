@@ -44,11 +44,11 @@ func percent(part, whole float64) string {
 	return unit.RatioOf(part, whole).String()
 }
 
-// few is how many nodes are shown each by each; of more, only those with most.
+// few is the number of nodes that are all printed; with more, only those with most.
 const few = 4
 
-// byNode prints figures by node: "1.20/0.30", and of many nodes those that have
-// most, "N3 1.20 N5 0.40 +2".
+// byNode prints figures by node: "1.20/0.30"; with many nodes those that have most, "N3
+// 1.20 N5 0.40 +2".
 func byNode[T any](p *usagePage, nodes []machine.Node, by []T, weight func(T) float64, print func(T) string) string {
 	if len(by) == 0 || len(by) != len(nodes) {
 		return unknown
@@ -88,7 +88,7 @@ func bytesByNode(p *usagePage, nodes []machine.Node, by []unit.Bytes) string {
 	return byNode(p, nodes, by, func(b unit.Bytes) float64 { return float64(b) }, unit.Bytes.String)
 }
 
-// cpusByNode prints CPU time; all unknown is said once.
+// cpusByNode prints CPU time; if all of it is unknown, that is printed once.
 func cpusByNode(p *usagePage, nodes []machine.Node, by []unit.Value[float64]) string {
 	if !slices.ContainsFunc(by, unit.Value[float64].Known) {
 		return unknown

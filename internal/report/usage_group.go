@@ -14,7 +14,7 @@ import (
 	"homenode/internal/window"
 )
 
-// Workload prints one workload of a snapshot: kinds by node, and what holds it.
+// Workload prints one workload of a snapshot: kinds by node, and its limits.
 func Workload(w io.Writer, s snapshot.Snapshot, id string, o render.TextOptions) error {
 	p := newUsagePage(o)
 	wl, ok := s.Window.Workload(id)
@@ -65,7 +65,7 @@ func why[T any](v unit.Value[T]) string {
 	return " (" + v.From + ")"
 }
 
-// limit says "none" where it is known that there is none.
+// limit prints "none" if it is known that there is none.
 func limit[T any](v unit.Value[T], print func(T) string) string {
 	if !v.Known() && strings.HasPrefix(v.From, "no limit is set") {
 		return "none"
@@ -73,7 +73,7 @@ func limit[T any](v unit.Value[T], print func(T) string) string {
 	return show(v, print) + why(v)
 }
 
-// estimated marks figures that are no measurements.
+// estimated marks figures that are not measured.
 func estimated(by []unit.Value[float64]) string {
 	how := unit.HowMeasured
 	for _, v := range by {
@@ -118,7 +118,7 @@ func (p *usagePage) group(s snapshot.Snapshot, wl window.Workload, g snapshot.Gr
 	}
 	p.kinds(s.Machine.Nodes, rows)
 	if !g.Memory[0].Shmem.Known() {
-		p.wrapped("  ", "cgroup v1 tells anon, with shared memory in it, and file only")
+		p.wrapped("  ", "cgroup v1 has only anon, which includes shared memory, and file")
 	}
 	if huge := g.Memory[0].Huge; !huge.Known() {
 		p.wrapped("  ", "huge: hugetlb pages, unknown and not in the total"+why(huge)+"; 'homenode maps PID' counts those of a process")
@@ -143,8 +143,8 @@ func (r kindRow) sum() unit.Opt[unit.Bytes] {
 	return unit.Some(sum)
 }
 
-// kinds prints a bar per node where there is room for it side by side, else a row
-// for each kind and node that has something.
+// kinds prints a bar per node if there is room for them side by side, else a row for
+// each kind and node with some memory.
 func (p *usagePage) kinds(nodes []machine.Node, rows []kindRow) {
 	rows = append(rows, totalRow(nodes, rows))
 	const label, total, figure, least = 6, 9, 9, 6
@@ -156,7 +156,7 @@ func (p *usagePage) kinds(nodes []machine.Node, rows []kindRow) {
 	p.oneByOne(nodes, rows)
 }
 
-// totalRow adds up what is known; unknown kinds are left out of it.
+// totalRow adds up the known kinds; unknown ones are left out.
 func totalRow(nodes []machine.Node, rows []kindRow) kindRow {
 	all := kindRow{name: "total"}
 	for i := range nodes {
@@ -169,7 +169,7 @@ func totalRow(nodes []machine.Node, rows []kindRow) kindRow {
 	return all
 }
 
-// largest is the amount that the longest bar stands for.
+// largest is the amount of the longest bar.
 func largest(rows []kindRow) float64 {
 	var most unit.Bytes
 	for _, r := range rows {

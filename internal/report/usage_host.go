@@ -28,7 +28,7 @@ func Host(w io.Writer, s snapshot.Snapshot, o render.TextOptions) error {
 	return p.Flush(w, "snapshot")
 }
 
-// headline says what machine this is; one node plainly.
+// headline describes the machine; one node plainly.
 func (p *usagePage) headline(s snapshot.Snapshot) {
 	text := fmt.Sprintf("%s, %s", render.Count(len(s.Machine.Nodes), "node"), render.Count(s.Machine.OnlineCPUs().Len(), "CPU"))
 	if s.Length > 0 {
@@ -91,7 +91,7 @@ var meanings = []struct{ name, text string }{
 	{"hit", "wanted on this node, and taken here"},
 	{"miss", "wanted on another node that had no room, and taken here instead"},
 	{"foreign", "wanted on this node, which had no room, and taken elsewhere"},
-	{"interleave", "taken here because an interleave policy said so"},
+	{"interleave", "taken here because of an interleave policy"},
 	{"local", "taken here for a CPU of this node"},
 	{"other", "taken here for a CPU of another node: remote from the start"},
 }
@@ -170,7 +170,7 @@ func (p *usagePage) workloads(s snapshot.Snapshot) {
 	if slices.ContainsFunc(s.Nodes, func(n snapshot.Node) bool { return n.Memory.Huge.Or(1) > 0 }) {
 		p.wrapped("  ", "memory: anon and file, without hugetlb pages; 'homenode stat --workload' has those, where the kernel counts them")
 	}
-	p.wrapped("  ", "CPUs; nodes: what it may use; pinned: somebody else restricts it")
+	p.wrapped("  ", "CPUs; nodes: what it may use; pinned: another process restricts it")
 }
 
 func (p *usagePage) nodeNames(s snapshot.Snapshot) string {
@@ -199,7 +199,7 @@ func totalOf(wl window.Workload) (sum unit.Bytes) {
 	return sum
 }
 
-// mark is how CPU time by node is known, where it is not measured.
+// mark says how CPU time by node is known, unless it is measured.
 func mark(by []unit.Value[float64]) string {
 	switch estimated(by) {
 	case " (estimated)":
@@ -210,7 +210,7 @@ func mark(by []unit.Value[float64]) string {
 	return ""
 }
 
-// local is how much, and how that is known.
+// local is the local share, and how it is known.
 func local(f window.Features) string {
 	v, ok := f.LocalAccessRatio.Get()
 	if !ok {
@@ -230,7 +230,7 @@ func (p *usagePage) pagesOf(s snapshot.Snapshot, wl window.Workload) string {
 	return bytesByNode(p, s.Machine.Nodes, by)
 }
 
-// bound says what a workload may use, and whose doing that is.
+// bound is what a workload may use, and which program restricts it.
 func bound(b window.Binding) string {
 	text := render.Or(b.CPUs.String(), unknown) + "; " + render.Or(b.Mems.String(), unknown)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"homenode/internal/render"
 )
 
-// usagePage is a terminal for texts that are not clean yet: a snapshot of a large host is too
-// much to copy.
+// usagePage is a terminal for texts that are not clean yet: a snapshot of a large host is
+// too large to copy.
 type usagePage struct{ render.Terminal }
 
 func newUsagePage(o render.TextOptions) *usagePage { return &usagePage{o.Terminal()} }

@@ -17,8 +17,8 @@ import (
 
 const sharedNote = "shared pages are counted in every process that maps them"
 
-// Processes prints the processes of a snapshot: of one its kinds by node, of more a
-// row each, largest first.
+// Processes prints the processes of a snapshot: for a single one its kinds by node, for
+// several a row each, largest first.
 func Processes(w io.Writer, s snapshot.Snapshot, o render.TextOptions) error {
 	p := newUsagePage(o)
 	if len(s.Processes) == 1 {
@@ -30,8 +30,7 @@ func Processes(w io.Writer, s snapshot.Snapshot, o render.TextOptions) error {
 	return p.Flush(w, "snapshot")
 }
 
-// Maps prints a process's memory by kind with a bar per node, and its biggest
-// mappings.
+// Maps prints a process's memory by kind with a bar per node, and its largest mappings.
 func Maps(w io.Writer, s snapshot.Snapshot, top int, o render.TextOptions) error {
 	p := newUsagePage(o)
 	for _, pr := range s.Processes {
@@ -69,7 +68,7 @@ func (p *usagePage) process(s snapshot.Snapshot, pr snapshot.Process) {
 	p.kinds(s.Machine.Nodes, rows)
 }
 
-// running says where the process runs, if its threads were looked at.
+// running is where the process runs, if its threads were looked at.
 func (p *usagePage) running(s snapshot.Snapshot, pr snapshot.Process) {
 	if len(pr.CPUByNode) == 0 {
 		return
@@ -109,7 +108,7 @@ func (p *usagePage) manyProcesses(s snapshot.Snapshot) {
 	p.wrapped("  ", sharedNote)
 }
 
-// sizedProcess is a process with its memory added up once.
+// sizedProcess is a process with the sum of its memory.
 type sizedProcess struct {
 	at    *snapshot.Process
 	by    []unit.Bytes
@@ -185,7 +184,7 @@ func (p *usagePage) biggest(s snapshot.Snapshot, pr snapshot.Process, most int) 
 		rows = append(rows, []string{strconv.FormatUint(m.Start, 16), m.Bytes().String(),
 			bytesByNode(p, s.Machine.Nodes, m.ByNode), m.Kind.String(), m.Policy, strconv.Itoa(max(1, m.Mappers)), render.Or(m.Path, "["+m.Kind.String()+"]")})
 	}
-	if len(s.Machine.Nodes) == 1 { // by node is the total
+	if len(s.Machine.Nodes) == 1 { // the only node is the total
 		cols = slices.Delete(cols, 2, 3)
 		for i := range rows {
 			rows[i] = slices.Delete(rows[i], 2, 3)

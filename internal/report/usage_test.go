@@ -24,7 +24,7 @@ func known[T any](v T) unit.Value[T] { return unit.Measured(v, "a test") }
 
 func counted(n uint64) unit.Value[uint64] { return known(n) }
 
-// fake is a machine of so many nodes of 4 CPUs and 64 GiB, watched for 2 s.
+// fake is a machine with nodes of 4 CPUs and 64 GiB, watched for 2 s.
 func fake(nodes int) snapshot.Snapshot {
 	s := snapshot.Snapshot{Schema: snapshot.Schema, Length: 2 * time.Second, Hypervisor: known("")}
 	s.Window.Length = s.Length
@@ -107,8 +107,8 @@ func processes(nodes int, all ...snapshot.Process) snapshot.Snapshot {
 	return s
 }
 
-// The goldens are what a person sees: on a narrow and on a usual terminal, with
-// and without block characters, on two nodes, one and many.
+// The goldens are what a person sees: on a narrow and on a usual terminal, with and
+// without block characters, on two nodes, one and many.
 func TestUsageGolden(t *testing.T) {
 	running := fakeProcess(2, 7, "qemu-system-x86", 3)
 	running.CPUByNode = []unit.Value[float64]{unit.Estimated(0.5, "x"), unit.Estimated(1.5, "x")}
@@ -180,7 +180,7 @@ func checkUsage(t *testing.T, name string, got []byte) {
 	golden.Check(t, filepath.Join("testdata", "usage", name+".golden"), got)
 }
 
-// What is not nothing is seen, and nothing is longer than there is room.
+// A bar of a small amount is visible, and no bar is longer than its room.
 func TestBar(t *testing.T) {
 	for _, ascii := range []bool{false, true} {
 		p := newUsagePage(render.TextOptions{UTF8: !ascii})
@@ -199,7 +199,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// Unknown is never a number.
+// Unknown is never printed as a number.
 func TestUnknownIsSaid(t *testing.T) {
 	s := snapshot.Snapshot{Length: time.Second, Machine: machine.Machine{Nodes: make([]machine.Node, 2)}, Nodes: make([]snapshot.Node, 2)}
 	var out bytes.Buffer

@@ -76,7 +76,7 @@ func against(i int, r unit.Opt[experiment.Ratio]) string {
 	return render.Ratio(v.Value) + " (" + render.Ratio(v.CI.Low) + "–" + render.Ratio(v.CI.High) + ")"
 }
 
-// armVerdict is what the interval against the first arm says.
+// armVerdict is the meaning of the interval against the first arm.
 func armVerdict(i int, r unit.Opt[experiment.Ratio]) string {
 	v, ok := r.Get()
 	switch {

@@ -42,13 +42,13 @@ func newVariationPage(v experiment.Variation) variationPage {
 	p.line = shellLine(v.Verdict.RepeatableLine)
 	p.notes = append(variationNotes(v), v.Notes...)
 	if len(missing) > 0 && len(v.Arms) > 0 {
-		p.notes = append(p.notes, "Not known of any arm: "+render.List(missing)+". CPU time in the lab is not the model's; an RSS below homenode's own cannot be told.")
+		p.notes = append(p.notes, "Not known of any arm: "+render.List(missing)+". CPU time in the lab is not the model's; an RSS below homenode's own is not measurable.")
 	}
 	return p
 }
 
-// cleanVariation makes every text fit to be shown: the command may come from anywhere.
-// Words of a command keep their blanks; Quote shows what does not print.
+// cleanVariation makes every text safe to show: the command may come from anywhere. Words of a
+// command keep their blanks; Quote shows characters that do not print.
 func cleanVariation(v experiment.Variation) experiment.Variation {
 	command, line := v.Command, v.Verdict.RepeatableLine
 	v = render.Cleaned(v)
@@ -81,7 +81,7 @@ func timeTable(v experiment.Variation, s scale) variationTable {
 	return t
 }
 
-// sure heads the interval: "95% CI", or what the runs allow.
+// sure is the heading of the interval: "95% CI", or what the runs allow.
 func sure(v experiment.Variation) string {
 	for _, a := range v.Arms {
 		if c := a.Time.CI.Coverage; c > 0 && c < experiment.Nominal {
@@ -91,7 +91,7 @@ func sure(v experiment.Variation) string {
 	return fmt.Sprintf("%.0f%% CI", 100*experiment.Nominal)
 }
 
-// costTable leaves out what is unknown of every arm; a note says which.
+// costTable leaves out figures that are unknown for every arm; a note names them.
 func costTable(v experiment.Variation, s scale) (t variationTable, missing []string) {
 	columns := []struct {
 		head string
@@ -141,8 +141,8 @@ func sentences(v experiment.Variation) []string {
 	return out
 }
 
-// ownVariation is about the first arm. Cates (SAS) names run-to-run variation of
-// up to 40 % as what tells that placement is left to chance.
+// ownVariation is about the first arm. Cates (SAS) takes run-to-run variation of up to
+// 40 % as a sign that placement is left to chance.
 func ownVariation(a experiment.Placed) string {
 	cv, _ := a.Time.Variation()
 	text := fmt.Sprintf("From run to run, %s varies by %s (coefficient of variation), and the longest run took %s more than the shortest",
@@ -153,8 +153,8 @@ func ownVariation(a experiment.Placed) string {
 	return text + "."
 }
 
-// longRuns counts runs that stand out: a run in ten that lands on the wrong node is
-// what a comparison of spreads cannot tell from chance, and what a person should see.
+// longRuns counts runs that stand out: a comparison of spreads cannot distinguish one
+// run in ten on the wrong node from chance, but a person should see it.
 func longRuns(v experiment.Variation) string {
 	const beyond = 1.1
 	var each []string

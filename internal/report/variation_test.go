@@ -78,8 +78,8 @@ func checkVariation(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", "variation", name+".golden"), got)
 }
 
-// Nothing that a terminal obeys gets through, and what is to be pasted is one line
-// of quoted words.
+// No control sequence gets through, and the line to be pasted is one line of quoted
+// words.
 func TestDecisionIsClean(t *testing.T) {
 	v := variations()["hostile"]
 	for _, face := range []func(*bytes.Buffer) error{

@@ -13,19 +13,19 @@ import (
 // ErrNewer is wrapped when a snapshot was written by a newer homenode.
 var ErrNewer = schema.ErrNewer
 
-// Decode reads one snapshot in its wire form (JSON). It is strict: a newer schema,
-// an unknown field, trailing text, and what cannot be (Validate) are refused. On
-// error the snapshot is the zero Snapshot.
+// Decode reads one snapshot in its wire form (JSON). It is strict: it refuses a newer
+// schema, an unknown field, trailing text, and impossible values (Validate). On error
+// the snapshot is the zero Snapshot.
 func Decode(data []byte) (Snapshot, error) { return schema.Decode[Snapshot](data, "snapshot", Schema) }
 
-// Encode writes the wire form, one line without a newline; what Decode would
-// refuse is refused here.
+// Encode writes the wire form, one line without a newline. It refuses what Decode would
+// refuse.
 func Encode(s Snapshot) ([]byte, error) { return schema.Encode(s, "snapshot") }
 
-// Validate says what of a snapshot cannot be: the invariants that its readers rely
-// on.
+// Validate refuses what is impossible in a snapshot: the invariants that its readers
+// rely on.
 //
-//  1. the schema is one we know, the length is not negative, the window is valid,
+//  1. the schema is known, the length is not negative, the window is valid,
 //  2. the nodes of machine, window and snapshot are the same, ascending,
 //  3. CPUs ascend, distances are a square of known or unknown bytes,
 //  4. groups are parallel to the window's workloads, processes ascend,

@@ -17,16 +17,15 @@ import (
 type Process struct {
 	PID      int    `json:"pid"`
 	Name     string `json:"name"`     // comm
-	Workload string `json:"workload"` // the workload it is in; "" when none
+	Workload string `json:"workload"` // its workload; "" without one
 	// MemoryHow says where Mappings come from, or why there are none.
 	MemoryHow string `json:"memory_how"`
-	// Mappings are those with memory: all, or the biggest if that was asked for.
-	// Resident is how many there are.
+	// Mappings are those with memory: all, or only the largest if that was asked for.
+	// Resident is their number.
 	Mappings []Mapping `json:"mappings,omitempty"`
 	Resident int       `json:"mappings_resident"`
-	// ByKind are the bytes of all mappings by kind and node.
-	// Nil: they could not be read. Pages that several processes map are counted
-	// in each of them.
+	// ByKind are the bytes of all mappings by kind and node. Nil: they could not be
+	// read. Pages that several processes map are counted in each of them.
 	ByKind ByKind `json:"by_kind"`
 	// CPUByNode is CPUs' worth of time on each node's CPUs; estimated from where
 	// each thread last ran.
@@ -68,15 +67,15 @@ func (p Process) Total() (sum unit.Bytes) {
 type Thread struct {
 	TID     int                 `json:"tid"`
 	Name    string              `json:"name"`
-	CPU     int                 `json:"cpu"`      // it last ran on
+	CPU     int                 `json:"cpu"`      // where it last ran
 	CPUTime unit.Value[float64] `json:"cpu_used"` // CPUs' worth over the period
 	Allowed set.CPUSet          `json:"cpus_allowed"`
-	// Waited is CPUs' worth of time it was runnable and did not run, 0 … 1: the
-	// second figure of /proc/PID/task/TID/schedstat (since 2.6.25).
+	// Waited is CPUs' worth of time in which it was runnable and did not run, 0 … 1:
+	// the second figure of /proc/PID/task/TID/schedstat (since 2.6.25).
 	Waited unit.Value[float64] `json:"cpu_waited"`
 }
 
-// Guest is what a virtual machine's process tells about its guest.
+// Guest is what a virtual machine's process shows of its guest.
 type Guest struct {
 	VCPUs int             `json:"vcpus"`
 	Nodes unit.Value[int] `json:"nodes"` // of the virtual topology; 1 is flat
@@ -105,7 +104,7 @@ func (b ByKind) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON reads it; a kind that is not there is unknown.
+// UnmarshalJSON reads it; a missing kind is unknown.
 func (b *ByKind) UnmarshalJSON(data []byte) error {
 	var named map[string][]unit.Bytes
 	*b = ByKind{}
@@ -133,7 +132,7 @@ const (
 	Anon                      // private anonymous memory: malloc's arenas, thread stacks, mmap
 	Shared                    // tmpfs, SysV, memfd, shared anonymous memory
 	File                      // files: programs, libraries, data; with the pages of a private mapping that the process wrote
-	Huge                      // hugetlb pages, whatever they are for
+	Huge                      // hugetlb pages, for any use
 	NKinds
 )
 
@@ -159,8 +158,8 @@ func (k *MappingKind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Mapping is a piece of a process's address space. End is 0 when only
-// numa_maps was read.
+// Mapping is a range of a process's address space. End is 0 when only numa_maps was
+// read.
 type Mapping struct {
 	Start  uint64       `json:"start"`
 	End    uint64       `json:"end,omitempty"`
@@ -169,10 +168,10 @@ type Mapping struct {
 	Policy string       `json:"policy"`
 	Access string       `json:"access,omitempty"` // "rw-p", "r--s"; "" when maps was not read
 	ByNode []unit.Bytes `json:"by_node"`
-	// Mappers is numa_maps' mapmax: how many page tables map its most shared
+	// Mappers is numa_maps' mapmax: the number of page tables that map its most shared
 	// page; 0 or 1 for a private one.
 	Mappers int `json:"mappers,omitempty"`
-	// Dirty is what of it was written since it was last clean.
+	// Dirty is the part that was written since it was last clean.
 	Dirty unit.Bytes `json:"dirty_bytes,omitempty"`
 }
 
@@ -188,8 +187,8 @@ func (m Mapping) Bytes() (sum unit.Bytes) {
 type IRQ struct {
 	Number string `json:"irq"` // "125"
 	Name   string `json:"name"`
-	// Counts are interrupts over the period, by node of the CPU that served them;
-	// nil: unknown, of one reading only.
+	// Counts are interrupts over the period, by node of the CPU that served them; nil:
+	// unknown, because there was one reading only.
 	Counts  []uint64   `json:"counts_by_node"`
 	Allowed set.CPUSet `json:"affinity"`
 	Device  string     `json:"device,omitempty"` // PCI address

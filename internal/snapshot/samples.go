@@ -6,12 +6,12 @@ import (
 	"homenode/internal/unit"
 )
 
-// Samples are memory accesses that the PMU picked, folded. Why is set when there
-// are none.
+// Samples are memory accesses that the PMU sampled, folded. Why is set when there are
+// none.
 type Samples struct {
 	How    unit.Source `json:"how"`
 	From   string      `json:"from,omitempty"` // which events, which period
-	Why    string      `json:"why,omitempty"`  // there are none
+	Why    string      `json:"why,omitempty"`  // why there are none
 	Loads  uint64      `json:"loads"`
 	Stores uint64      `json:"stores"`
 	Lost   uint64      `json:"lost"`
@@ -34,14 +34,14 @@ type Place struct {
 	Loads    []uint64 `json:"loads_by_cpu_node"`  // sampled loads, by the CPU's node
 	Remote   []uint64 `json:"remote_by_cpu_node"` // of these: served by another node's memory or cache
 	Stores   []uint64 `json:"stores_by_cpu_node"`
-	// Pages are how many pages (4 KiB) the samples fell into, Written those that a
-	// sampled store fell into. A mapping may hold both what is written and what
-	// never is.
+	// Pages is the number of pages (4 KiB) that the samples fell into, Written the
+	// number that a sampled store fell into. A mapping may hold written data and data
+	// that is never written.
 	Pages   int `json:"pages"`
 	Written int `json:"pages_written"`
-	// Common is the share of loads at addresses where several threads load: 1 in
-	// a table that all of them read, 0 where each has its own part. Unknown: too
-	// few samples.
+	// Common is the share of loads at addresses where several threads load: 1 for a
+	// table that all of them read, 0 where each has its own part. Unknown: too few
+	// samples.
 	Common unit.Opt[unit.Ratio] `json:"common"`
 	// Latency is the mean of the sampled loads, in cycles.
 	Latency unit.Opt[float64] `json:"load_cycles"`
@@ -72,14 +72,14 @@ type Line struct {
 	Mapping  string   `json:"mapping"`
 	Loads    []uint64 `json:"loads_by_cpu_node"`
 	Stores   []uint64 `json:"stores_by_cpu_node"`
-	// Modified are how many of these took the line out of another CPU's cache, which
-	// had changed it (HITM). 0 may also mean that the PMU does not tell.
+	// Modified is the number of these that took the line out of another CPU's cache,
+	// which had changed it (HITM). 0 may also mean that the PMU does not show it.
 	Modified uint64 `json:"modified,omitempty"`
-	// Writers are how many threads wrote it: one thread that moves between nodes does
-	// not share its line.
+	// Writers is the number of threads that wrote it: one thread that moves between
+	// nodes does not share its line.
 	Writers int `json:"writers"`
-	// Users are the processes that these samples are of, most first, where there are
-	// several: memory that processes share is one line. Empty: all are of PID.
+	// Users are the processes of these samples, most first, if there are several:
+	// memory that processes share is one line. Empty: all are of PID.
 	Users     []LineUser `json:"users,omitempty"`
 	Functions []Function `json:"functions,omitempty"`
 }

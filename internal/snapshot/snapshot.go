@@ -14,8 +14,8 @@ import (
 // Schema is the version of the wire form. Readers refuse a newer one.
 const Schema = 1
 
-// Snapshot is one closer look. Counts and rates are of the period Length, which
-// ends At; amounts are of its end.
+// Snapshot is one closer look. Counts and rates are over the period Length, which ends
+// At; amounts are as of its end.
 type Snapshot struct {
 	Schema  int             `json:"schema"`
 	At      time.Time       `json:"at"`
@@ -29,12 +29,13 @@ type Snapshot struct {
 	Balancing Balancing `json:"numa_balancing"`
 	Settings  Settings  `json:"settings"`
 	Swapping  Swapping  `json:"swapping"`
-	// Cgroups says where the files of a workload are, for those who want to write
-	// them; the zero value is unknown.
+	// Cgroups says where the files of a workload are, for a caller that writes them;
+	// the zero value is unknown.
 	Cgroups Cgroups `json:"cgroups"`
-	// Self is what the program that looked used itself, in CPUs' worth of time.
+	// Self is what the program that took the snapshot used itself, in CPUs' worth of
+	// time.
 	Self unit.Value[float64] `json:"self_cpus"`
-	// Hypervisor is what this host is a guest of: "" for none.
+	// Hypervisor is the hypervisor that this host is a guest of: "" for none.
 	Hypervisor unit.Value[string] `json:"hypervisor"`
 	// Groups are parallel to Window.Workloads.
 	Groups []Group `json:"groups"`
@@ -45,7 +46,7 @@ type Snapshot struct {
 	Problems  []string  `json:"problems,omitempty"` // what could not be read, a sentence each
 }
 
-// Node is what a window does not tell about a node.
+// Node is what a window does not hold about a node.
 type Node struct {
 	ID       int        `json:"id"`
 	Memory   Kinds      `json:"memory"`
@@ -58,9 +59,9 @@ type Node struct {
 	LowFree unit.Value[unit.Bytes] `json:"low_watermark_bytes"`
 }
 
-// Kinds says what a node's memory is used for, in bytes. Total is the sum of
-// Free, Anon, File, Shmem, Slab, Kernel, Huge and Other: no byte is in two of
-// them, which is where numastat is wrong about huge pages (numactl#115, #147).
+// Kinds says what a node's memory is used for, in bytes. Total is the sum of Free,
+// Anon, File, Shmem, Slab, Kernel, Huge and Other. No byte is in two of them; numastat
+// gets this wrong for huge pages (numactl#115, #147).
 type Kinds struct {
 	Total  unit.Value[unit.Bytes] `json:"total_bytes"`
 	Free   unit.Value[unit.Bytes] `json:"free_bytes"`
@@ -70,7 +71,7 @@ type Kinds struct {
 	Slab   unit.Value[unit.Bytes] `json:"slab_bytes"`  // the kernel's own objects
 	Kernel unit.Value[unit.Bytes] `json:"kernel_bytes"`
 	Huge   unit.Value[unit.Bytes] `json:"huge_bytes"`  // hugetlb pools, free pages in them included
-	Other  unit.Value[unit.Bytes] `json:"other_bytes"` // what is left: not accounted by the kernel
+	Other  unit.Value[unit.Bytes] `json:"other_bytes"` // the rest: not accounted by the kernel
 
 	// Parts of the above.
 	SlabReclaimable unit.Value[unit.Bytes] `json:"slab_reclaimable_bytes"`
@@ -83,7 +84,7 @@ type Kinds struct {
 // Numastat is nodeN/numastat over the period, in pages that were allocated
 // (since 2.6.9; Documentation/admin-guide/numastat.rst).
 type Numastat struct {
-	Hit           unit.Value[uint64] `json:"hit"`            // wanted here, and got here
+	Hit           unit.Value[uint64] `json:"hit"`            // wanted here, and taken here
 	Miss          unit.Value[uint64] `json:"miss"`           // wanted on another node, taken here instead
 	Foreign       unit.Value[uint64] `json:"foreign"`        // wanted here, taken elsewhere: that node's miss
 	InterleaveHit unit.Value[uint64] `json:"interleave_hit"` // here as interleaving asked
@@ -144,15 +145,15 @@ type Hierarchy struct {
 	V2   bool   `json:"v2"`
 }
 
-// Group is what a window does not tell about a workload's cgroup.
+// Group is what a window does not hold about a workload's cgroup.
 type Group struct {
 	ID string `json:"id"`
 	// ConfiguredCPUs and ConfiguredMems are its own cpuset; empty: it has none.
 	ConfiguredCPUs set.CPUSet             `json:"configured_cpus"`
 	ConfiguredMems set.NodeSet            `json:"configured_mems"`
-	MemoryLimit    unit.Value[unit.Bytes] `json:"memory_limit_bytes"` // the tightest of it and its ancestors; unknown: none is set
+	MemoryLimit    unit.Value[unit.Bytes] `json:"memory_limit_bytes"` // the tightest of its own and its ancestors'; unknown: none is set
 	MemoryUsed     unit.Value[unit.Bytes] `json:"memory_used_bytes"`
-	// Limited is the cgroup that has the limit, where that is not this one.
+	// Limited is the cgroup that has the limit, if that is not this one.
 	Limited     *Limited           `json:"memory_limited_by,omitempty"`
 	OOMKills    unit.Value[uint64] `json:"oom_kills"` // over the period
 	AllocStalls unit.Value[uint64] `json:"reclaimed_pages"`
@@ -161,18 +162,18 @@ type Group struct {
 	Memory []GroupMemory `json:"memory_by_node,omitempty"`
 }
 
-// Limited is a cgroup above a workload, whose memory limit is the tightest: what
-// all cgroups below it use counts.
+// Limited is a cgroup above a workload with the tightest memory limit: the memory of
+// all cgroups below it counts.
 type Limited struct {
 	ID   string                 `json:"id"`
 	Used unit.Value[unit.Bytes] `json:"used_bytes"`
 	File unit.Value[unit.Bytes] `json:"file_bytes"` // page cache, part of Used
 }
 
-// GroupMemory is a cgroup's memory on one node, from memory.numa_stat; no byte is
-// in two of the kinds. v1 knows anon, which there has shared memory in it, and
-// file only. Huge is from hugetlb.SIZE.numa_stat: unknown where no v2 hugetlb
-// controller counts for the cgroup.
+// GroupMemory is a cgroup's memory on one node, from memory.numa_stat; no byte is in
+// two of the kinds. v1 has anon, which includes shared memory there, and file only.
+// Huge is from hugetlb.SIZE.numa_stat: unknown if no v2 hugetlb controller counts for
+// the cgroup.
 type GroupMemory struct {
 	Anon   unit.Value[unit.Bytes] `json:"anon_bytes"`
 	File   unit.Value[unit.Bytes] `json:"file_bytes"`

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// By kind: named on the wire, unknown is null, and what is wrong leaves nothing.
+// By kind: named on the wire, unknown is null, and wrong input leaves nothing.
 func TestByKindJSON(t *testing.T) {
 	in := ByKind{Heap: {1, 2}, Huge: {0, 4096}}
 	data, err := json.Marshal(in)
@@ -36,7 +36,7 @@ func TestProcessTotal(t *testing.T) {
 	}
 }
 
-// A kind that is unknown adds nothing, wherever it stands.
+// An unknown kind adds nothing, in any position.
 func TestBytesOfSomeKinds(t *testing.T) {
 	var p Process
 	if p.Bytes() != nil {

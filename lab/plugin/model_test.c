@@ -163,7 +163,7 @@ static void aliases(void)
 		go(0, 9100, 640, HOMENODE_LOAD);
 		go(1, 100, 640, HOMENODE_STORE);
 	}
-	CHECK("transfers to and fro", all(HOMENODE_TRANSFERS_LOCAL), 1999);
+	CHECK("transfers back and forth", all(HOMENODE_TRANSFERS_LOCAL), 1999);
 }
 
 static void siblings(void)
@@ -315,7 +315,7 @@ static void threads(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 	}
 	for (int i = 0; i < CPUS; i++)
 		pthread_join(thread[i], NULL);
-	CHECK("lines went to and fro", all(HOMENODE_TRANSFERS_REMOTE) >= STRESSED, 1);
+	CHECK("lines went back and forth", all(HOMENODE_TRANSFERS_REMOTE) >= STRESSED, 1);
 }
 
 /* QEMU 7.2 reports sums of two offsets, QEMU 10 the guest's addresses. */

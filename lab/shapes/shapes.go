@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shapes has the machines that the lab can be, a file each. They are part of
-// the programs: an installed one has no checkout beside it.
+// Package shapes has the machines that the lab can be, a file each. They are embedded
+// in the programs, because an installed program has no checkout beside it.
 package shapes
 
 import (
@@ -12,7 +12,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Names are of all shapes, in the order of the alphabet.
+// Names are the names of all shapes, in alphabetical order.
 func Names() []string {
 	entries, err := files.ReadDir(".")
 	if err != nil {

@@ -12,7 +12,7 @@ static const char usage[] =
 	"  chase    dependent loads over a random cycle     --shared\n"
 	"  stream   sequential lines                        --write | --triad\n"
 	"  rao      private chase plus shared atomic adds   --sharing BYTES --share-every K\n"
-	"  share    atomic adds, or stores, to lines all write  --sharing BYTES --write\n"
+	"  share    atomic adds, or stores, to lines that all write  --sharing BYTES --write\n"
 	"  spin     registers and 1 KiB in L1   --pause (PAUSE after each of the 256 look-ups of an op)\n"
 	"  hold     memory that is touched once and kept; no work   --open FILE --fork-when FILE\n"
 	"  victim   times small operations on memory of several kinds\n"
@@ -54,7 +54,7 @@ void homenode_fail(int code, const char *format, ...)
 
 	if (__atomic_exchange_n(&failed, 1, __ATOMIC_SEQ_CST))
 		for (;;)
-			pause(); /* another thread is already saying why */
+			pause(); /* another thread is already reporting the reason */
 	va_start(args, format);
 	fputs("homenode-load: ", stderr);
 	vfprintf(stderr, format, args);

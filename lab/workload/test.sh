@@ -81,7 +81,7 @@ refuses() { # name, code, text, arguments…
 	fi
 }
 
-# A run in the background that is told to stop some time after it is ready: later if its
+# A run in the background that is stopped some time after it is ready: later if its
 # workers had no CPU time meanwhile.
 stopped() { # name, signal, expression, arguments…
 	name=$1 signal=$2 expression=$3

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What scripts/bench-observe.sh compares with: cAdvisor as its own command starts it
+// The peer in scripts/bench-observe.sh: cAdvisor as its own command starts it
 // (cmd/cadvisor.go, which the Go module proxy does not serve), without its HTTP server,
-// its storage drivers and its Prometheus collector: nobody asks it anything here, so it
+// its storage drivers and its Prometheus collector. Nothing here queries it, so it
 // costs less than the whole command, never more.
 package main
 
@@ -34,7 +34,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ignored is what cadvisor does not read by default.
+// ignored is what cAdvisor does not read by default.
 var ignored = container.MetricSet{
 	container.MemoryNumaMetrics: {}, container.NetworkTcpUsageMetrics: {}, container.NetworkUdpUsageMetrics: {},
 	container.NetworkAdvancedTcpUsageMetrics: {}, container.ProcessSchedulerMetrics: {}, container.ProcessMetrics: {},
@@ -69,8 +69,8 @@ func main() {
 	}
 }
 
-// tell says how many containers have statistics, and of how many readings: that none
-// was skipped.
+// tell prints how many containers have statistics, and from how many readings, to show
+// that none was skipped.
 func tell(m manager.Manager) {
 	all, err := m.SubcontainersInfo("/", &model.ContainerInfoRequest{NumStats: -1})
 	if err != nil {

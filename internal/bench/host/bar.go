@@ -11,8 +11,8 @@ import (
 	"homenode/internal/cli"
 )
 
-// bar shows how far a measurement is: one line that is rewritten on a terminal, else a
-// line a part, and one a minute.
+// bar shows the progress of a measurement: one line that is rewritten on a terminal,
+// else a line for each part, and one a minute.
 type bar struct{ *cli.StatusLine }
 
 func newBar(w io.Writer) bar { return bar{cli.NewStatusLine(w)} }
@@ -21,7 +21,7 @@ func (b bar) show(p bench.Progress) {
 	b.ShowBar(barLine(p), string(p.Part), fmt.Sprintf("homenode: measuring %s: %d runs, %s", p.Part, p.Total, timeLeft(p)))
 }
 
-// end leaves the terminal's line to what follows.
+// end leaves the terminal's line to the text that follows.
 func (b bar) end() { b.Clear() }
 
 // barLine is "latency         ######........  12/48  1m3s, about 2m10s left".

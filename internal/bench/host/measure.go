@@ -18,11 +18,11 @@ import (
 	"homenode/internal/profile"
 )
 
-// Opener gives what measures, and what ends it.
+// Opener returns a prober, and a function that closes it.
 type Opener func() (bench.Prober, func() error, error)
 
-// Measure measures into a file. saved says that there is something in it; the error may
-// be that the context ended.
+// Measure measures into a file. saved says that the file has figures; the error may be
+// that the context ended.
 func Measure(ctx context.Context, open Opener, o bench.Options, prior profile.Profile, file string, stderr io.Writer) (result profile.Profile, saved bool, err error) {
 	p, done, err := open()
 	if err != nil {
@@ -43,7 +43,7 @@ func Measure(ctx context.Context, open Opener, o bench.Options, prior profile.Pr
 	return result, saved, errors.Join(err, done())
 }
 
-// Live is what measures this machine, and what ends it: in the lab by the
+// Live is the prober of this machine, and its close function: in the lab with the
 // model's clock.
 func Live() (bench.Prober, func() error, error) {
 	clock, back, err := clock()
@@ -60,12 +60,12 @@ func Live() (bench.Prober, func() error, error) {
 	}, nil
 }
 
-// clock is nil, for the machine's clock, outside the lab. In there it is the
-// model's, which has to be on: one that is off is switched on, and off again afterwards.
+// clock is nil outside the lab, for the machine's clock. In the lab it is the model's,
+// which has to be on: if it is off, it is switched on, and off again afterwards.
 func clock() (clock membench.Clock, back func() error, err error) {
 	back = func() error { return nil }
 	m, err := model.Open("/sys")
-	if errors.Is(err, fs.ErrPermission) { // the lab, but not for us
+	if errors.Is(err, fs.ErrPermission) { // the lab, but not permitted for this user
 		return nil, nil, exit.BadInput(fmt.Errorf("%w: measure the lab as root", err))
 	} else if err != nil {
 		return nil, back, nil

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/set"
 )
 
-// Places are the nodes and CPUs to measure with: what is asked for, if the machine
-// has it and this process may use it, else all that it may.
+// Places are the nodes and CPUs to measure with: those that are named, if the machine
+// has them and this process may use them; else all that it may use.
 func Places(o *bench.Options, l launch.Limits, nodes, cpus string) (err error) {
 	if o.Nodes, err = set.ParseNodes(nodes); err != nil {
 		return fmt.Errorf("--nodes: %w", err)
@@ -21,7 +21,7 @@ func Places(o *bench.Options, l launch.Limits, nodes, cpus string) (err error) {
 	}
 	m := o.Machine
 	if missing := o.Nodes.Minus(m.NodeIDs()); !missing.IsEmpty() {
-		return fmt.Errorf("--nodes %s: there is no node %s: this machine has %s", o.Nodes, missing, m.NodeIDs())
+		return fmt.Errorf("--nodes %s: no node %s: this machine has %s", o.Nodes, missing, m.NodeIDs())
 	}
 	if missing := o.CPUs.Minus(m.OnlineCPUs()); !missing.IsEmpty() {
 		return fmt.Errorf("--cpus %s: CPU %s is not online: %s are", o.CPUs, missing, m.OnlineCPUs())
@@ -34,13 +34,13 @@ func Places(o *bench.Options, l launch.Limits, nodes, cpus string) (err error) {
 		has = has.Intersect(m.CPUsOf(o.Nodes))
 	}
 	if has.IsEmpty() {
-		return fmt.Errorf("--nodes %q, --cpus %q: no CPU is left to measure from, of %s that this process may use: name a node that has some, too", nodes, cpus, o.CPUs)
+		return fmt.Errorf("--nodes %q, --cpus %q: none of the CPUs that this process may use (%s) is on these nodes: also name a node with such CPUs", nodes, cpus, o.CPUs)
 	}
 	return nil
 }
 
-// within keeps to the limits. What was asked for by name and is outside of them is
-// refused: the kernel would do it elsewhere, or not at all.
+// within applies the limits. A named CPU or node outside of them is refused: the kernel
+// would use another one, or fail.
 func within(o *bench.Options, l launch.Limits) error {
 	may := o.Machine.OnlineCPUs()
 	if !l.CPUs.IsEmpty() {
@@ -62,7 +62,7 @@ func within(o *bench.Options, l launch.Limits) error {
 	return nil
 }
 
-// Shut says what of the machine this process may not use.
+// Shut names the parts of the machine that this process may not use.
 func Shut(o bench.Options, nodes, cpus string) (notes []string) {
 	if cpus == "" && !o.CPUs.Equal(o.Machine.OnlineCPUs()) {
 		notes = append(notes, fmt.Sprintf("measuring with CPUs %s only: this process may not use the others of %s", o.CPUs, o.Machine.OnlineCPUs()))

@@ -150,7 +150,7 @@ func TestLiveCounts(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if s := read(sb, 4*time.Second); s.Total != (perf.Sample{}).Total {
-		t.Errorf("who did nothing: %+v", s)
+		t.Errorf("a cgroup that did nothing: %+v", s)
 	}
 	c.Remove(sa)
 	spin(t, a)

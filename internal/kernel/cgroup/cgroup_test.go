@@ -147,7 +147,7 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
-// What runs below a shim is its runtime's, whatever the path says.
+// A process below a shim belongs to its runtime, whatever the path is.
 func TestOwnerByShim(t *testing.T) {
 	const top = "/sys/fs/cgroup"
 	stat := func(name string, parent string) string {
@@ -168,7 +168,7 @@ func TestOwnerByShim(t *testing.T) {
 		top + "/pods/a/cgroup.procs": "40\n", "/proc/40/stat": stat("x", "22"), "/proc/22/stat": stat("containerd-shim", "1"), "/proc/22/status": "Uid:\t0\t0\t0\t0\n", "/proc/22/cmdline": shim("k8s.io"),
 		top + "/gone/cgroup.procs": "99\n", top + "/loop/cgroup.procs": "50\n", "/proc/50/stat": stat("x", "50"),
 		top + "/empty/cgroup.procs": "", top + "/nocmd/cgroup.procs": "23\n", "/proc/23/stat": stat("containerd-shim", "1"), "/proc/23/status": "Uid:\t0\t0\t0\t0\n",
-		// A user's process that calls itself so, and one that becomes root for him.
+		// A user's process with the same name, and one that becomes root for the user.
 		top + "/evil/cgroup.procs": "60\n", "/proc/60/stat": stat("x", "61"), "/proc/61/stat": stat("containerd-shim", "1"), "/proc/61/cmdline": shim("k8s.io"),
 		"/proc/61/status": "Uid:\t1000\t1000\t1000\t1000\n", top + "/setuid/cgroup.procs": "62\n", "/proc/62/stat": stat("containerd-shim", "1"),
 		"/proc/62/cmdline": shim("k8s.io"), "/proc/62/status": "Uid:\t1000\t0\t0\t0\n",

@@ -19,12 +19,12 @@ const (
 // Container is a cgroup as its runtime knows it.
 type Container struct {
 	ID        string // as its runtime calls it
-	Namespace string // of containerd; "" where nothing tells
+	Namespace string // of containerd; "" if unknown
 }
 
-// ContainerOf tells which container a cgroup is. Its path alone tells that of Docker's
-// and of most others; a shim's command line tells all of them, unless several containers
-// share the shim, as pods do.
+// ContainerOf finds the container of a cgroup. The path alone shows Docker's and most
+// others; a shim's command line shows all of them, unless several containers share the
+// shim, as pods do.
 //
 //	/system.slice/docker-1a2b.scope, /docker/1a2b     1a2b
 //	/system.slice/nerdctl-1a2b.scope                  1a2b
@@ -32,7 +32,7 @@ type Container struct {
 //	/any/where, whose shim has -namespace x -id own   own, in x
 func (l Layout) ContainerOf(id string, buf *unix.Buffer) Container {
 	c := containerByPath(id)
-	pids, _ := l.PIDs(nil, id, buf) // what cannot be read tells nothing
+	pids, _ := l.PIDs(nil, id, buf) // processes that cannot be read are skipped
 	for _, pid := range pids {
 		cmdline, ok := l.shimOf(pid, buf)
 		if !ok {

@@ -11,7 +11,7 @@ import (
 )
 
 // Paths as they are on hosts: the kubelet's with both drivers and every quality of
-// service, in kind, with containerd and CRI-O; and what looks like them.
+// service, in kind, with containerd and CRI-O; and names that resemble them.
 func TestOwnersOfContainers(t *testing.T) {
 	const pod, id = "pod1f3c0f3e_1b8c_4a52_9c9d_0c6d5a5f0001", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	for path, want := range map[string]string{

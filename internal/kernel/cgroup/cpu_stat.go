@@ -9,7 +9,7 @@ import (
 
 // Throttling is how a cgroup's quota limited it.
 type Throttling struct {
-	Periods   int64 // of the quota, in which it wanted CPU time
+	Periods   int64 // of the quota, in which tasks wanted CPU time
 	Throttled int64 // of those, in which the quota was used up
 }
 
@@ -34,7 +34,7 @@ func ParseThrottling(data []byte) (t Throttling, err error) {
 	return t, nil
 }
 
-// lineOf is what follows a key that begins a line, up to the line's end.
+// lineOf is the text after a key that begins a line, up to the line's end.
 func lineOf(data []byte, key string) ([]byte, bool) {
 	for at := 0; ; {
 		i := bytes.Index(data[at:], []byte(key))
@@ -49,9 +49,10 @@ func lineOf(data []byte, key string) ([]byte, bool) {
 	}
 }
 
-// ParseCPUPressure reads for how long at least one task of a cgroup or below it was
-// runnable and had no CPU, whatever kept it: others, or the cgroup's own quota. From
+// ParseCPUPressure reads how long at least one task of a cgroup or below it was
+// runnable and had no CPU, for any reason: other tasks, or the cgroup's own quota. From
 // cpu.pressure of v2 (since 4.20, with PSI); total is in microseconds, wall time, not
+// tasks' time.
 // tasks' time.
 //
 //	some avg10=0.00 avg60=0.00 avg300=0.00 total=51234

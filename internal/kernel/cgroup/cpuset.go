@@ -18,7 +18,7 @@ const (
 	MemsFile = "cpuset.mems"
 )
 
-// Effective is what a cgroup may use after all its ancestors had their say.
+// Effective is what a cgroup may use, restricted by all its ancestors.
 type Effective struct {
 	CPUs set.CPUSet
 	Mems set.NodeSet
@@ -36,7 +36,7 @@ func effectiveFile(h Hier, file string) string {
 	return "cpuset.effective_mems"
 }
 
-// EffectiveFile is the name of the file that says what a cgroup may really use.
+// EffectiveFile is the name of the file with what a cgroup may really use.
 func (l Layout) EffectiveFile(file string) string { return effectiveFile(l.Cpuset, file) }
 
 // ReadEffective reads what a cgroup may use. Where the controller is not on in

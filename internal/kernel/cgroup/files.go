@@ -142,15 +142,15 @@ func ParseCFSQuota(quota, period []byte) (unit.Opt[float64], error) {
 	return unit.Some(float64(q) / float64(p)), nil
 }
 
-// ParsePopulated reads cgroup.events of v2 (since 4.5): "populated 1" says that
-// there is a process in it or below.
+// ParsePopulated reads cgroup.events of v2 (since 4.5): "populated 1" means that there
+// is a process in it or below.
 func ParsePopulated(data []byte) (bool, error) {
 	n, err := value("cgroup.events", "populated", data)
 	return n > 0, err
 }
 
-// ParseFrozen reads cgroup.events of v2 (since 5.2): "frozen 1" says that every
-// process in it and below stands still, whoever asked for that.
+// ParseFrozen reads cgroup.events of v2 (since 5.2): "frozen 1" means that every
+// process in it and below stands still, whichever process asked for that.
 func ParseFrozen(data []byte) (bool, error) {
 	n, err := value("cgroup.events", "frozen", data)
 	return n > 0, err

@@ -18,7 +18,7 @@ type Hier struct {
 	V2    bool
 }
 
-// Present says that there is one.
+// Present says that there is a hierarchy.
 func (h Hier) Present() bool { return h.Mount != "" }
 
 // Layout says which hierarchy has which controller. On a hybrid host some are
@@ -26,10 +26,10 @@ func (h Hier) Present() bool { return h.Mount != "" }
 type Layout struct {
 	Root                               unix.Root
 	Cpuset, CPU, CPUAcct, Memory, Perf Hier
-	// Freezer is the v1 freezer. Unified is v2, controllers or not: every cgroup in
-	// it has its own freezer.
+	// Freezer is the v1 freezer. Unified is v2, with or without controllers: every
+	// cgroup in it has its own freezer.
 	Freezer, Unified Hier
-	// ReadOnly says that the hierarchy of the cpusets is mounted so.
+	// ReadOnly says that the hierarchy of the cpusets is mounted read-only.
 	ReadOnly bool
 }
 
@@ -38,13 +38,13 @@ func (l Layout) Path(h Hier, id, file string) string {
 	return l.Root.Path(path.Join(h.Mount, id, file))
 }
 
-// Find reads where the hierarchies are.
+// Find reads where the hierarchies are mounted.
 //
 //  1. A controller named in a v1 mount's options is on v1: the kernel gives it
 //     to one hierarchy only.
-//  2. Else it is on v2 if cgroup.controllers of the mounted v2 names it.
-//  3. perf_event is never named there, since it is in every v2 cgroup by itself
-//     (implicit_on_dfl); so is cpu.stat, which stands for cpuacct.
+//  2. Otherwise it is on v2 if cgroup.controllers of the mounted v2 names it.
+//  3. perf_event is never named there, because every v2 cgroup has it without being
+//     enabled (implicit_on_dfl); the same holds for cpu.stat, which stands for cpuacct.
 func Find(root unix.Root) (Layout, error) {
 	var buf unix.Buffer
 	data, err := buf.ReadFile(root.Path("/proc/self/mountinfo"))

@@ -38,9 +38,9 @@ func ParseMemoryUsage(data []byte) (unit.Bytes, error) {
 	return unit.Bytes(n), nil
 }
 
-// ParseOOMKills reads how many processes of a cgroup the out-of-memory killer
-// took, from memory.events of v2 or memory.oom_control of v1 (both since 4.13).
-// v2 counts the cgroups below as well.
+// ParseOOMKills reads the number of processes of a cgroup that the out-of-memory killer
+// ended, from memory.events of v2 or memory.oom_control of v1 (both since 4.13). v2
+// counts the cgroups below as well.
 //
 //	oom 0
 //	oom_kill 0

@@ -25,7 +25,7 @@ type NumaStat struct {
 //	hierarchical_file=14406 N0=14406
 //	hierarchical_anon=1935 N0=1935
 //
-// Where a v1 kernel has no hierarchical_ lines, the plain ones are taken.
+// Without hierarchical_ lines (older v1 kernels), the plain ones are taken.
 func ParseNumaStat(data []byte, v2 bool, pageSize unit.Bytes) (NumaStat, error) {
 	scale, prefix := pageSize, "hierarchical_"
 	if v2 {
@@ -58,9 +58,9 @@ func ParseNumaStat(data []byte, v2 bool, pageSize unit.Bytes) (NumaStat, error) 
 	return s, nil
 }
 
-// NumaKinds is a v2 cgroup's memory by node, those below it included, in the
-// kernel's own words (Documentation/admin-guide/cgroup-v2.rst, memory.numa_stat).
-// File has Shmem in it, Anon its huge pages; FileMapped is the part of File that processes map.
+// NumaKinds is a v2 cgroup's memory by node, those below it included, with the kernel's
+// own names (Documentation/admin-guide/cgroup-v2.rst, memory.numa_stat). File includes
+// Shmem, Anon its huge pages; FileMapped is the part of File that processes map.
 type NumaKinds struct {
 	Anon, File, FileMapped, Shmem, KernelStack, PageTables, SlabReclaimable, SlabUnreclaimable map[int]unit.Bytes
 }
@@ -124,9 +124,10 @@ func parseByNode(rest []byte, scale unit.Bytes) (map[int]unit.Bytes, error) {
 	return by, nil
 }
 
-// MappedElsewhere is how much of what a cgroup's processes map is not on these nodes: what
-// the kernel moves, while the writer waits, when these become its cpuset.mems on v2
-// (cpuset_migrate_mm in kernel/cgroup/cpuset.c). 0 on v1, whose files do not tell.
+// MappedElsewhere is the memory mapped by a cgroup's processes that is not on these
+// nodes. The kernel moves it, while the writer waits, when these become its cpuset.mems
+// on v2 (cpuset_migrate_mm in kernel/cgroup/cpuset.c). 0 on v1, whose files do not show
+// it.
 func (l Layout) MappedElsewhere(id string, nodes set.NodeSet, buf *unix.Buffer) (elsewhere unit.Bytes, err error) {
 	if !l.Memory.V2 {
 		return 0, nil

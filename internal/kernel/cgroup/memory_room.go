@@ -14,37 +14,36 @@ import (
 	"homenode/internal/unit"
 )
 
-// MemoryRoom is what a memory cgroup still allows.
+// MemoryRoom is how much more a memory cgroup allows.
 type MemoryRoom struct {
 	Cgroup string     `json:"cgroup"` // its path, as /proc/self/cgroup has it
-	File   string     `json:"file"`   // that limits: memory.max, memory.high or memory.limit_in_bytes
+	File   string     `json:"file"`   // with the limit: memory.max, memory.high or memory.limit_in_bytes
 	Limit  unit.Bytes `json:"limit_bytes"`
 	Used   unit.Bytes `json:"used_bytes"` // by it and those below it
 	// Cache is page cache charged to it that reclaim can take at once: clean files.
 	Cache unit.Bytes `json:"cache_bytes"`
 }
 
-// Left is what may still be charged before something is killed.
+// Left is what may still be charged before a process is killed.
 func (r MemoryRoom) Left() unit.Bytes { return max(0, r.Limit-r.Used+min(r.Cache, r.Used)) }
 
-// String is the fact for a sentence: whose limit, and what is left of it.
+// String is the fact for a sentence: which cgroup limits, and what is left.
 func (r MemoryRoom) String() string {
 	return fmt.Sprintf("cgroup %s allows %v more (%s %v, %v used, of that %v of page cache that could go)",
 		r.Cgroup, r.Left(), r.File, r.Limit, r.Used, r.Cache)
 }
 
-// ReadMemoryRoom reads what the memory cgroups of this process still allow, and
-// returns the tightest; none where nothing limits it, or there are no cgroups.
+// ReadMemoryRoom reads how much more the memory cgroups of this process allow, and
+// returns the tightest; none if nothing limits it, or there are no cgroups.
 //
 //  1. /proc/self/cgroup names the cgroup: the line of v1's memory controller, else
 //     that of v2.
-//  2. A charge goes to the cgroup and to all its ancestors
-//     (page_counter_try_charge in mm/page_counter.c), so each is read, up to where
-//     the hierarchy is mounted: that is all of it on a host; in a container it
-//     ends at the container's own.
-//  3. What is left is the limit less what is used, plus clean page cache: that goes
-//     before anything is killed. memory.high kills nothing, but what goes on above
-//     it is slowed down to a stop.
+//  2. A charge goes to the cgroup and to all its ancestors (page_counter_try_charge in
+//     mm/page_counter.c), so each is read, up to where the hierarchy is mounted: on a
+//     host that is all of them; in a container it ends at the container's own.
+//  3. What is left is the limit minus the use, plus clean page cache: that is dropped
+//     before a process is killed. memory.high kills no process, but a process above it
+//     is slowed down until it stands still.
 func ReadMemoryRoom(root unix.Root) (unit.Opt[MemoryRoom], error) {
 	var buf unix.Buffer
 	none := unit.None[MemoryRoom]()
@@ -82,13 +81,13 @@ func ReadMemoryRoom(root unix.Root) (unit.Opt[MemoryRoom], error) {
 
 // memoryCgroup is one cgroup of the chain.
 type memoryCgroup struct {
-	path string // as members say
+	path string // as in /proc/self/cgroup
 	dir  string // where it is mounted
 	v2   bool
 }
 
-// memoryChain is the cgroup of a process and its ancestors, from itself upwards, as
-// far as a mount shows them.
+// memoryChain is the cgroup of a process and its ancestors, from itself upwards, as far
+// as a mount shows them.
 func memoryChain(members []procfs.Membership, mounts []procfs.Mount) []memoryCgroup {
 	id, v2, found := "", false, false
 	for _, m := range members { // 1
@@ -115,8 +114,8 @@ func memoryChain(members []procfs.Membership, mounts []procfs.Mount) []memoryCgr
 	}
 }
 
-// memoryMount is the mount that shows most of the ancestors. Without one that has
-// the cgroup itself, any: its top is the nearest that can be seen.
+// memoryMount is the mount that shows most of the ancestors. If no mount has the cgroup
+// itself, it is any mount: its top is the nearest that can be seen.
 func memoryMount(mounts []procfs.Mount, id string, v2 bool) (best procfs.Mount, found bool) {
 	has := func(m procfs.Mount) bool { return m.Root == "/" || within(m.Root, id) }
 	for _, m := range mounts {
@@ -132,8 +131,8 @@ func memoryMount(mounts []procfs.Mount, id string, v2 bool) (best procfs.Mount, 
 
 func within(top, id string) bool { return id == top || strings.HasPrefix(id, top+"/") }
 
-// relative is a cgroup's path below a mount's top; "/" where it is not below it.
-// "/../x" is outside of the cgroup namespace: of that, only the top can be seen.
+// relative is a cgroup's path below a mount's top; "/" if it is not below it. "/../x"
+// is outside of the cgroup namespace: only the top of it can be seen.
 func relative(top, id string) string {
 	switch {
 	case strings.HasPrefix(id, "/.."):
@@ -146,7 +145,7 @@ func relative(top, id string) string {
 	return "/"
 }
 
-// room reads one cgroup; none where it has no limit.
+// room reads one cgroup; none without a limit.
 func (c memoryCgroup) room(root unix.Root, buf *unix.Buffer) (unit.Opt[MemoryRoom], error) {
 	none := unit.None[MemoryRoom]()
 	limits, used := []string{"memory.limit_in_bytes"}, "memory.usage_in_bytes"
@@ -174,8 +173,8 @@ func (c memoryCgroup) room(root unix.Root, buf *unix.Buffer) (unit.Opt[MemoryRoo
 	return unit.OptOf(r, err == nil), err
 }
 
-// readMemory gives the zero value for a file that is not there: v2's root has none
-// of them, nor has a cgroup whose parent keeps the controller to itself.
+// readMemory gives the zero value for a missing file: v2's root has none of them, and
+// neither has a cgroup whose parent does not enable the controller.
 func readMemory[T any](root unix.Root, buf *unix.Buffer, file string, parse func([]byte) (T, error)) (v T, err error) {
 	data, err := buf.ReadFile(root.Path(file))
 	if errors.Is(unix.Classify(err), unix.ErrGone) {
@@ -190,10 +189,10 @@ func readMemory[T any](root unix.Root, buf *unix.Buffer, file string, parse func
 	return v, nil
 }
 
-// ParseCleanCache reads from memory.stat the page cache that reclaim can take
-// without writing: files on the lists of reclaim, less what is dirty or being
-// written. v1 has the same lines of a cgroup alone, and with those below it as
-// total_…, since 2.6.25; dirty and writeback since 4.2.
+// ParseCleanCache reads from memory.stat the page cache that reclaim can take without
+// writing: files on the lists of reclaim, minus what is dirty or being written. v1 has
+// the same lines for a cgroup alone, and as total_… with those below it, since 2.6.25;
+// dirty and writeback since 4.2.
 //
 //	inactive_file 1048576
 //	total_inactive_file 1048576

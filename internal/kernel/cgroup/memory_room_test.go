@@ -89,7 +89,7 @@ func TestMemoryRoomSays(t *testing.T) {
 	}
 }
 
-// Whatever limits this test's process, it is read without an error.
+// The limits of this test's process, whatever they are, are read without an error.
 func TestMemoryRoomLive(t *testing.T) {
 	got, err := ReadMemoryRoom(unix.At("/"))
 	if err != nil {

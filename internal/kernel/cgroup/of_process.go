@@ -14,8 +14,8 @@ import (
 )
 
 // CpusetIn is the cgroup of a process, or a thread, in the hierarchy that has cpuset;
-// false where it is in none, or in one
-// outside of our cgroup namespace ("/../x"), whose files cannot be found by its path.
+// false if it is in none, or in one outside of our cgroup namespace ("/../x"), whose
+// files cannot be found by its path.
 func (l Layout) CpusetIn(members []procfs.Membership) (id string, ok bool) {
 	if !l.Cpuset.Present() {
 		return "", false
@@ -40,7 +40,7 @@ func (l Layout) CpusetOf(pid int, buf *unix.Buffer) (id string, err error) {
 	}
 	id, ok := l.CpusetIn(members)
 	if !ok {
-		return "", fmt.Errorf("find the cgroup of process %d: it is in none that can be seen of the hierarchy that has cpuset (%w)", pid, unix.ErrNotSupported)
+		return "", fmt.Errorf("find the cgroup of process %d: in the hierarchy that has cpuset it is in no cgroup that can be seen (%w)", pid, unix.ErrNotSupported)
 	}
 	return id, nil
 }

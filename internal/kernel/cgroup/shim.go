@@ -10,7 +10,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Owner is OwnerOf. Where the path tells nothing, it finds what started the processes
+// Owner is OwnerOf. Where the path shows no owner, it finds what started the processes
 // there. containerd without systemd's cgroups names them /NAMESPACE/ID, as a
 // person could; but a shim is an ancestor of every process in its containers
 // (it is their subreaper).
@@ -18,7 +18,7 @@ func (l Layout) Owner(id string, buf *unix.Buffer) string {
 	if owner := OwnerOf(id); owner != NoOwner {
 		return owner
 	}
-	pids, _ := l.PIDs(nil, id, buf) // what cannot be read tells nothing
+	pids, _ := l.PIDs(nil, id, buf) // processes that cannot be read are skipped
 	for _, pid := range pids {
 		if owner, ok := l.shimAbove(pid, buf); ok {
 			return owner

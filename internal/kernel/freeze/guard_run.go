@@ -67,7 +67,7 @@ func RunGuard(args []string) (alone bool, more []string, err error) {
 	if freezing { // (4)
 		err = thaw(control, own, value)
 	}
-	_ = socket.Close() // tells a living starter
+	_ = socket.Close() // a starter that still runs notices
 	return true, more, err
 }
 

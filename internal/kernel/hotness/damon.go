@@ -213,7 +213,7 @@ func (d *damon) setUp(n, pid int) error {
 		return fmt.Errorf("it cannot watch virtual addresses (CONFIG_DAMON_VADDR; it has: %s): %w", strings.Join(strings.Fields(ops), ", "), unix.ErrNotSupported)
 	}
 	if !exists(d.root.Path(scheme(n, "tried_regions"))) {
-		return fmt.Errorf("it does not tell which regions were accessed (since Linux 6.2): %w", unix.ErrNotSupported)
+		return fmt.Errorf("it does not show which regions were accessed (since Linux 6.2): %w", unix.ErrNotSupported)
 	}
 	attrs := path(n, "contexts/0/monitoring_attrs/")
 	return d.setAll([]setting{

@@ -34,7 +34,7 @@ func (r *referenced) find(ctx context.Context) (unit.Source, error) {
 			return 0, err
 		}
 	}
-	r.note("clear_refs made the kernel forget which pages of the processes were in use: reclaim goes by that, and may take some of them first.")
+	r.note("clear_refs made the kernel forget which pages of the processes were in use: reclaim uses that, and may take some of them first.")
 	r.note(tlbNote)
 	if err := r.wait(ctx, r.cfg.For); err != nil {
 		return 0, err

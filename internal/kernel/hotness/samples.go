@@ -21,7 +21,7 @@ import (
 // samples uses PMU samples of loads and stores, all levels: a page that the caches serve
 // is in use, too.
 //
-//  1. Sample the threads of the processes, listed anew for each slice of time: a thread
+//  1. Sample the threads of the processes, listed again for each slice of time: a thread
 //     that lives shorter than that is missed. For very many threads, sample all CPUs
 //     instead, and drop what is not of the processes. That also samples this process,
 //     which makes some thousand accesses to take in a sample.

@@ -41,7 +41,7 @@ func Write(t testing.TB, root unix.Root, files Files) {
 	}
 }
 
-// Remove takes a file or a directory away.
+// Remove removes a file or a directory.
 func Remove(t testing.TB, root unix.Root, path string) {
 	t.Helper()
 	check(t, os.RemoveAll(root.Path(path)))
@@ -75,7 +75,7 @@ func TwoNodes() Files {
 	return f
 }
 
-// With returns both trees as one.
+// With merges the two trees.
 func (f Files) With(more Files) Files {
 	for path, content := range more {
 		f[path] = content
@@ -83,9 +83,9 @@ func (f Files) With(more Files) Files {
 	return f
 }
 
-// InMemory has the test's folders made in memory, where there is room for thousands of
-// small files (a container has 64 MiB or none): an fsync takes 30 ms on a disk, a second on
-// some, and nothing there.
+// InMemory puts the test's folders in memory if there is room for thousands of small
+// files (a container has 64 MiB or none): an fsync takes 30 ms on a disk, a second on
+// some, and no time there.
 func InMemory(t *testing.T) {
 	t.Helper()
 	const dir, room = "/dev/shm", 256 << 20

@@ -7,9 +7,8 @@
 //	  machine, cpuset                ├▶ Run     a child, timed and accounted for
 //	                                 └▶ PlaceSegment   mbind of a tmpfs file or SysV segment
 //
-// CPUs and policy are a thread's; a program that it starts inherits them, and
-// keeps them through execve. They are no rule that others enforce: the program may
-// set its own.
+// CPUs and policy belong to a thread; a program that it starts inherits them, and keeps
+// them through execve. They are not enforced: the program may set its own.
 //
 // It is NOT for: workloads that run already (actuate, owner), or deciding where a
 // program is best (trial compares).

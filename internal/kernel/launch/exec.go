@@ -14,18 +14,18 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Exec replaces this process by a program, placed. It returns only when that could
-// not be done.
+// Exec replaces this process by a program, placed. It returns only when that failed.
 //
-// Signals that whoever started us had ignored are ignored again: a handler of ours
-// would leave them at their default. execve leaves one thread, the one that called it, and the program gets that
-// one's CPUs and policy (begin_new_exec in fs/exec.c; TestLiveExec).
+// Signals that our parent had ignored are ignored again: a handler of ours would reset
+// them to their default. execve leaves one thread, the one that called it, and the
+// program gets the CPUs and policy of that thread (begin_new_exec in fs/exec.c;
+// TestLiveExec).
 func Exec(live unix.Live, p Placement, argv, env []string) error {
 	path, err := prepare(live, argv)
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // and never unlocked: nobody else may have this thread
+	runtime.LockOSThread() // and never unlocked: no other goroutine may have this thread
 	if _, err := apply(liveThread{}, p); err != nil {
 		return err
 	}
@@ -33,8 +33,7 @@ func Exec(live unix.Live, p Placement, argv, env []string) error {
 	return startError(argv[0], syscall.Exec(path, argv, env))
 }
 
-// Probe says whether the kernel takes a placement, on a thread that is then put
-// back.
+// Probe says whether the kernel accepts a placement, on a thread that is then restored.
 func Probe(live unix.Live, p Placement) error {
 	if err := needLive(live); err != nil {
 		return err
@@ -78,7 +77,7 @@ func startError(name string, err error) error {
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("start %q: it is not in PATH", name)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("start %q: there is no such file, or its interpreter is missing", name)
+		return fmt.Errorf("start %q: no such file, or its interpreter is missing", name)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("start %q: it is not a program, or may not be run", name)
 	case errors.Is(err, syscall.ENOEXEC):

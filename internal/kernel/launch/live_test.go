@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// These run on whatever machine there is: one node is enough.
+// These run on any machine: one node is enough.
 
 const execEnv = "HOMENODE_TEST_EXEC"
 
@@ -46,7 +46,7 @@ func needNode0(t *testing.T) {
 	}
 }
 
-// What one thread of many sets is what the program has after execve.
+// The settings of one thread of many are those of the program after execve.
 func TestLiveExec(t *testing.T) {
 	needNode0(t)
 	t.Setenv(execEnv, "1")
@@ -93,7 +93,8 @@ func TestLiveRunMemory(t *testing.T) {
 	}
 }
 
-// What takes too long is ended, with what it started; so is what is interrupted.
+// A program that takes too long is ended, with what it started; so is one that is
+// interrupted.
 func TestLiveRunEnds(t *testing.T) {
 	start := time.Now()
 	o, err := Run(t.Context(), unix.NewLive(), Placement{}, Command{Argv: []string{"sh", "-c", "sleep 60 & sleep 61"}, Timeout: time.Second})
@@ -120,12 +121,12 @@ func TestLiveRunEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("it was to live on: %v", err)
+		t.Errorf("it was meant to keep running: %v", err)
 	}
 }
 
-// What a program leaves in the background is ended with it, and nobody waits for the
-// pipe that it holds.
+// What a program leaves in the background is ended with it, and Run does not wait for
+// the pipe that it holds.
 func TestLiveRunLeavesNothing(t *testing.T) {
 	run := func(script string) Outcome {
 		o, err := Run(t.Context(), unix.NewLive(), Placement{}, Command{Argv: []string{"sh", "-c", script}})
@@ -153,7 +154,7 @@ func TestLiveRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// isZombie: in a container nobody may reap what has lost its parent.
+// isZombie: in a container there may be no process that reaps orphans.
 func isZombie(pid int) bool {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(data), ") Z ")

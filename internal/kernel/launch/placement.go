@@ -14,14 +14,14 @@ import (
 	"homenode/internal/set"
 )
 
-// Placement is what is set for a program.
+// Placement is the settings of a program.
 type Placement struct {
-	CPUs   set.CPUSet  `json:"cpus"`   // empty: left as they are
-	Policy Policy      `json:"policy"` // "": left as it is
+	CPUs   set.CPUSet  `json:"cpus"`   // empty: unchanged
+	Policy Policy      `json:"policy"` // "": unchanged
 	Nodes  set.NodeSet `json:"nodes"`  // of the policy
 }
 
-// Numactl is the command line of numactl(8) that does the same.
+// Numactl is the equivalent command line of numactl(8).
 func (p Placement) Numactl(argv []string) []string {
 	line := []string{"numactl"}
 	switch {
@@ -36,12 +36,12 @@ func (p Placement) Numactl(argv []string) []string {
 	return slices.Concat(line, []string{"--"}, argv)
 }
 
-// Request is what a person asks for.
+// Request is a person's request.
 type Request struct {
 	Policy Policy // "" with Nodes: Bind
 	Nodes  set.NodeSet
 	CPUs   set.CPUSet
-	// AllCPUs keeps all CPUs where else those of the nodes were taken.
+	// AllCPUs keeps all CPUs where otherwise those of the nodes would be taken.
 	AllCPUs bool
 }
 
@@ -66,14 +66,14 @@ func ReadLimits(root unix.Root) (Limits, error) {
 	return Limits{CPUs: s.CPUs, Mems: s.Mems}, nil
 }
 
-// Resolve checks a request against the machine and this process's limits, and
-// fills in what follows from it.
+// Resolve checks a request against the machine and this process's limits, and fills in
+// what follows.
 //
 //  1. Nodes alone mean bind.
-//  2. bind, preferred and preferred-many keep the program on the CPUs of their
-//     nodes as well, unless CPUs were asked for or the nodes have none. interleave
-//     and weighted-interleave spread memory, and leave the CPUs.
-//  3. local has no nodes of its own: they are where the program runs.
+//  2. bind, preferred and preferred-many keep the program on the CPUs of their nodes as
+//     well, unless CPUs are given or the nodes have none. interleave and
+//     weighted-interleave spread memory, and do not change the CPUs.
+//  3. local has no nodes of its own: memory is on the node that the program runs on.
 func Resolve(q Request, m machine.Machine, l Limits) (Placement, error) {
 	p := Placement{Policy: q.Policy, Nodes: q.Nodes, CPUs: q.CPUs}
 	if p.Policy == "" && !q.Nodes.IsEmpty() {
@@ -88,7 +88,7 @@ func Resolve(q Request, m machine.Machine, l Limits) (Placement, error) {
 	if p.CPUs.IsEmpty() && !q.AllCPUs && !q.Nodes.IsEmpty() && keepsCPUs(p.Policy) { // 2
 		cpus := cpusOf(m, q.Nodes)
 		if p.CPUs = cpus.Intersect(l.CPUs); p.CPUs.IsEmpty() && !cpus.IsEmpty() {
-			return Placement{}, fmt.Errorf("run on %s: of its CPUs, %s, this process may use none, only %s: give --cpus all to place the memory alone",
+			return Placement{}, fmt.Errorf("run on %s: this process may use none of its CPUs (%s), only %s: give --cpus all to place the memory alone",
 				nodesText(q.Nodes), cpus, l.CPUs)
 		}
 	}
@@ -102,7 +102,7 @@ func keepsCPUs(p Policy) bool {
 	return p == Bind || p == Preferred || p == PreferredMany || p == Local
 }
 
-// check finds what does not fit together, whatever the machine.
+// check finds contradictions, independent of the machine.
 func (q Request) check(p Policy) error {
 	switch {
 	case p == "" && q.CPUs.IsEmpty():
@@ -115,8 +115,8 @@ func (q Request) check(p Policy) error {
 	return nil
 }
 
-// checkNodes wants nodes that exist, that this process may use, and that have
-// memory; of local, CPUs.
+// checkNodes requires nodes that exist, that this process may use, and that have
+// memory; for local, CPUs.
 func checkNodes(p Placement, m machine.Machine, l Limits) error {
 	var all set.NodeSet
 	for _, n := range m.Nodes {
@@ -128,11 +128,11 @@ func checkNodes(p Placement, m machine.Machine, l Limits) error {
 			return fmt.Errorf("use memory of node %d: it has none", n.ID)
 		}
 		if p.Policy == Local && n.CPUs.IsEmpty() {
-			return fmt.Errorf("run on node %d: it has no CPUs: policy local is of the node a program runs on", n.ID)
+			return fmt.Errorf("run on node %d: it has no CPUs: policy local means the node that a program runs on", n.ID)
 		}
 	}
 	if missing := p.Nodes.Minus(all); !missing.IsEmpty() {
-		return fmt.Errorf("use %s: there is no such: this machine has %s", nodesText(missing), nodesText(all))
+		return fmt.Errorf("use %s: no such node: this machine has %s", nodesText(missing), nodesText(all))
 	}
 	if shut := p.Nodes.Minus(l.Mems); p.Policy != Local && !shut.IsEmpty() && !l.Mems.IsEmpty() {
 		return fmt.Errorf("use memory of %s: the cpuset of this process allows %s only", nodesText(shut), nodesText(l.Mems))
@@ -148,7 +148,7 @@ func checkCPUs(cpus set.CPUSet, m machine.Machine, l Limits) error {
 	if missing := cpus.Minus(online); !missing.IsEmpty() {
 		return fmt.Errorf("run on CPUs %s: they do not exist or are offline: this machine has %s", missing, online)
 	}
-	// The kernel would take what is left of them, and say nothing (sched_setaffinity).
+	// The kernel would take the rest of them without an error (sched_setaffinity).
 	if shut := cpus.Minus(l.CPUs); !shut.IsEmpty() && !l.CPUs.IsEmpty() {
 		return fmt.Errorf("run on CPUs %s: this process may use %s only", shut, l.CPUs)
 	}

@@ -40,7 +40,7 @@ func TestDecisionResolve(t *testing.T) {
 		want Placement
 		err  string
 	}{
-		{name: "bind is what nodes mean", q: Request{Nodes: nodes("1")}, want: Placement{Policy: Bind, Nodes: nodes("1"), CPUs: cpus("2-3")}},
+		{name: "nodes alone mean bind", q: Request{Nodes: nodes("1")}, want: Placement{Policy: Bind, Nodes: nodes("1"), CPUs: cpus("2-3")}},
 		{name: "all CPUs", q: Request{Nodes: nodes("1"), AllCPUs: true}, want: Placement{Policy: Bind, Nodes: nodes("1")}},
 		{name: "own CPUs", q: Request{Nodes: nodes("1"), CPUs: cpus("0")}, want: Placement{Policy: Bind, Nodes: nodes("1"), CPUs: cpus("0")}},
 		{name: "no CPUs on the node", q: Request{Policy: Bind, Nodes: nodes("4")}, want: Placement{Policy: Bind, Nodes: nodes("4")}},
@@ -55,7 +55,7 @@ func TestDecisionResolve(t *testing.T) {
 		{name: "nothing", err: "nothing to place"},
 		{name: "no nodes", q: Request{Policy: Interleave}, err: "policy interleave needs --nodes"},
 		{name: "two preferred", q: Request{Policy: Preferred, Nodes: nodes("0-1")}, err: "preferred-many takes several"},
-		{name: "no such node", q: Request{Nodes: nodes("1-3")}, err: "use nodes 2-3: there is no such: this machine has nodes 0-1,4-5"},
+		{name: "no such node", q: Request{Nodes: nodes("1-3")}, err: "use nodes 2-3: no such node: this machine has nodes 0-1,4-5"},
 		{name: "no memory", q: Request{Nodes: nodes("5")}, err: "memory of node 5: it has none"},
 		{name: "local without CPUs", q: Request{Policy: Local, Nodes: nodes("4")}, err: "run on node 4: it has no CPUs"},
 		{name: "cpuset", q: Request{Nodes: nodes("0-1")}, l: Limits{CPUs: all.CPUs, Mems: nodes("0")}, err: "memory of node 1: the cpuset of this process allows node 0 only"},
@@ -127,7 +127,8 @@ func TestDecisionRoom(t *testing.T) {
 	}
 }
 
-// What a cgroup refuses is refused whatever the nodes have, and before it is made.
+// What a cgroup does not allow is refused whatever the nodes have, and before it is
+// made.
 func TestDecisionRoomOfCgroup(t *testing.T) {
 	root := kerneltest.Tree(t, kerneltest.Files{
 		"/sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 9000000 kB\nNode 0 MemFree: 9000000 kB\n",
@@ -170,7 +171,7 @@ func TestDecodeRoomAndLimits(t *testing.T) {
 	}
 }
 
-// fakeThread does as the kernel does, and notes it.
+// fakeThread behaves as the kernel does, and records it.
 type fakeThread struct {
 	cpus  set.CPUSet
 	mode  int

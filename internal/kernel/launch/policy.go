@@ -11,7 +11,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Policy is a memory policy; "" leaves what is set.
+// Policy is a memory policy; "" changes nothing.
 type Policy = unix.MemPolicy
 
 // The policies; see kernel/unix.
@@ -30,9 +30,9 @@ func Policies() string { return unix.MemPolicyNames() }
 // ParsePolicy reads a policy's name; "" is none.
 func ParsePolicy(text string) (Policy, error) { return unix.ParseMemPolicy(text) }
 
-// refused turns what the kernel said to a policy of nodes that exist, and that
-// this process may use, into a sentence. EINVAL then means that it does not know
-// the mode (sanitize_mpol_flags in mm/mempolicy.c).
+// refused makes a sentence of the kernel's error for a policy of nodes that exist and
+// that this process may use. EINVAL then means that the kernel does not know the mode
+// (sanitize_mpol_flags in mm/mempolicy.c).
 func refused(p Policy, err error) error {
 	switch {
 	case p.Since() != "" && errors.Is(err, sys.EINVAL):

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Room is what a node's memory has left.
+// Room is the memory that a node has left.
 type Room struct {
 	Node  int                  `json:"node"`
 	Total unit.Opt[unit.Bytes] `json:"total_bytes"`
@@ -51,15 +51,16 @@ func ReadRoom(root unix.Root, nodes set.NodeSet) ([]Room, error) {
 	return rooms, nil
 }
 
-// A node this full has nothing for a program: the kernel keeps about as much for
-// itself (min_free_kbytes), and a program of any size takes more to start.
+// fullBelow and fullBelowShare: a node with less free than this has nothing for a
+// program. The kernel keeps about as much for itself (min_free_kbytes), and a program
+// of any size takes more to start.
 const (
 	fullBelow      = 64 * unit.MiB
 	fullBelowShare = 100 // 1/100 of the node
 )
 
-// Warnings are sentences about nodes that have hardly any room. It is of Free
-// alone: page cache is given up only as the program grows, and that takes time.
+// Warnings are sentences about nodes with hardly any room. They look at Free alone:
+// page cache is given up only as the program grows, and that takes time.
 func Warnings(p Placement, rooms []Room) (out []string) {
 	for _, r := range rooms {
 		free, ok := r.Free.Get()
@@ -75,8 +76,8 @@ func Warnings(p Placement, rooms []Room) (out []string) {
 	return out
 }
 
-// Allowed refuses what the memory cgroups of this process would answer with a kill:
-// what it starts, and what it touches, is charged to them, whatever the policy.
+// Allowed refuses a program that the memory cgroups of this process would kill: its
+// memory is charged to them, under any policy.
 func Allowed(limit unit.Opt[cgroup.MemoryRoom], needs unit.Bytes) error {
 	r, limited := limit.Get()
 	if !limited || needs <= r.Left() {
@@ -85,8 +86,8 @@ func Allowed(limit unit.Opt[cgroup.MemoryRoom], needs unit.Bytes) error {
 	return fmt.Errorf("place %v: %v are missing: %v", needs, needs-r.Left(), r)
 }
 
-// Fits refuses a program that needs more than its nodes have. Interleaved, each
-// node takes the same part; preferred, the one node takes it all, and with the
+// Fits refuses a program that needs more than its nodes have. With interleave, each
+// node takes the same part; with preferred, the one node takes all of it, and with the
 // other policies the nodes take it together.
 func Fits(p Placement, rooms []Room, needs unit.Bytes) error {
 	var sum unit.Bytes
@@ -94,7 +95,7 @@ func Fits(p Placement, rooms []Room, needs unit.Bytes) error {
 	for _, r := range rooms {
 		usable, ok := r.Usable()
 		if !ok {
-			return fmt.Errorf("check for %v: node %d does not tell what it has free", needs, r.Node)
+			return fmt.Errorf("check for %v: the free memory of node %d is unknown", needs, r.Node)
 		}
 		sum += usable
 		each = append(each, fmt.Sprintf("node %d has room for %v (%v free, %s of page cache)", r.Node, usable, r.Free.Or(0), r.Cache))

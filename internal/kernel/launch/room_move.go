@@ -16,17 +16,17 @@ import (
 	"homenode/internal/unit"
 )
 
-// MoveRoom is what nodes have left for memory that is moved there.
+// MoveRoom is the room that nodes have for memory that is moved there.
 type MoveRoom struct {
 	Rooms   []Room
-	Reserve map[int]unit.Bytes // that is left to the kernel, by node
-	// Pools is what of the hugetlb pools is free on all of them, by the size of a page: a
-	// page has no room in the pool of another size.
+	Reserve map[int]unit.Bytes // left to the kernel, by node
+	// Pools is the free part of the hugetlb pools of all nodes together, by the size of
+	// a page: a page has no room in the pool of another size.
 	Pools map[unit.Bytes]unit.Bytes
 }
 
-// reserveShare is the part of a node that is never filled by moving: less lets the
-// kernel reclaim what was just moved, more refuses what would fit.
+// reserveShare is the part of a node that is never filled by moving: with less, the
+// kernel reclaims what was just moved; more refuses what would fit.
 const reserveShare = 100
 
 // ReadMoveRoom reads what nodes have. The reserve is 1/100 of a node, and at least
@@ -78,8 +78,8 @@ func (m MoveRoom) addPools(root unix.Root, node int, buf *unix.Buffer) error {
 	return nil
 }
 
-// Usable is what may be moved there, the reserve left alone; false when a node does
-// not tell.
+// Usable is the memory that may be moved there, without the reserve; false if that of a
+// node is unknown.
 func (m MoveRoom) Usable() (sum unit.Bytes, ok bool) {
 	for _, r := range m.Rooms {
 		usable, ok := r.Usable()
@@ -91,7 +91,7 @@ func (m MoveRoom) Usable() (sum unit.Bytes, ok bool) {
 	return sum, true
 }
 
-// String is what each node has, for an error.
+// String lists what each node has, for an error.
 func (m MoveRoom) String() string {
 	var each []string
 	for _, r := range m.Rooms {
@@ -101,12 +101,12 @@ func (m MoveRoom) String() string {
 }
 
 // Fit is how much of pages, and of hugetlb pages by their size, has room, and a
-// sentence for what has not.
+// sentence for what does not.
 func (m MoveRoom) Fit(pages unit.Bytes, huge map[unit.Bytes]unit.Bytes) (fits unit.Bytes, missing []string) {
 	switch usable, ok := m.Usable(); {
 	case pages == 0:
 	case !ok:
-		missing = append(missing, "a node does not tell what it has free")
+		missing = append(missing, "the free memory of a node is unknown")
 	case pages > usable:
 		fits += usable
 		missing = append(missing, fmt.Sprintf("%v are missing: %v", pages-usable, m))

@@ -18,23 +18,23 @@ import (
 	"homenode/internal/unit"
 )
 
-// Command is a program to run once, and to account for.
+// Command is a program to run once, with its resource use.
 type Command struct {
 	Argv    []string
 	Env     []string      // nil: this process's
 	Timeout time.Duration // 0 = none
-	Echo    io.Writer     // gets its output as it comes; nil: only the end is kept
-	// Now is the clock that Elapsed is taken from; nil: the monotonic one.
+	Echo    io.Writer     // gets its output at once; nil: only the end is kept
+	// Now is the clock for Elapsed; nil: the monotonic one.
 	Now func() time.Duration
 }
 
-// Outcome is what one run came to. The times and counts are of the program and of
-// the children that it waited for (wait4(2)).
+// Outcome is the result of one run. The times and counts are those of the program and
+// of the children that it waited for (wait4(2)).
 type Outcome struct {
 	Elapsed      time.Duration
 	User, System time.Duration
-	// MaxRSS is unknown where it is not above this process's own: a child starts with
-	// that of its parent (exec_mmap in fs/exec.c).
+	// MaxRSS is unknown if it is not above this process's own: a child starts with that
+	// of its parent (exec_mmap in fs/exec.c).
 	MaxRSS                 unit.Opt[unit.Bytes]
 	MinorFaults            uint64
 	MajorFaults            uint64
@@ -43,13 +43,13 @@ type Outcome struct {
 	Exit     int            // −1: a signal ended it
 	Signal   syscall.Signal // 0 = none
 	TimedOut bool
-	// LeftBehind: the program ended and processes of its group had not. They were ended.
+	// LeftBehind: the program ended before processes of its group. They were ended.
 	LeftBehind bool
 	Stdout     []string // the last lines
 	Stderr     []string
 }
 
-// Failed says in a clause why a run does not count; "" if it does.
+// Failed is a clause about why a run does not count; "" if it does.
 func (o Outcome) Failed(limit time.Duration) string {
 	switch {
 	case o.TimedOut:
@@ -62,19 +62,19 @@ func (o Outcome) Failed(limit time.Duration) string {
 	return ""
 }
 
-// patience is how long the end of a run's output is waited for, once the program and
-// its group have ended: what left the group (setsid(2)) may hold the pipe.
+// patience is how long Run waits for the end of the output, once the program and its
+// group have ended: a process that left the group (setsid(2)) may hold the pipe.
 const patience = time.Second
 
-// Run runs a program placed and waits for it. The error says that it could not be
+// Run runs a program placed and waits for it. The error means that it could not be
 // started, or that ctx ended; a program that fails is an Outcome.
 //
-//  1. The thread is this goroutine's for as long as the child lives: its CPUs and
-//     policy are what the child gets, and the child dies with it (Pdeathsig is sent
-//     when the thread ends, not the process).
-//  2. The child has a process group of its own, so that all of it can be ended, and
-//     is: what goes on in the background would disturb the next run. Its input is
-//     empty.
+//  1. The thread is this goroutine's while the child lives: the child gets its CPUs and
+//     policy, and dies with it (Pdeathsig is sent when the thread ends, not the
+//     process).
+//  2. The child has a process group of its own, so that all of it can be ended. It
+//     always is: a process left in the background would disturb the next run. Its input
+//     is empty.
 func Run(ctx context.Context, live unix.Live, p Placement, c Command) (Outcome, error) {
 	path, err := prepare(live, c.Argv)
 	if err != nil {
@@ -103,7 +103,7 @@ type runner struct {
 	stdout, stderr *tail
 	elapsed        time.Duration
 	ended          bool // by us
-	left           bool // others of its group were there when it had ended
+	left           bool // others of its group were left when it ended
 }
 
 func (r *runner) run(t thread, p Placement) error {
@@ -248,7 +248,7 @@ func (t *tail) close() {
 	_ = t.out.Close()
 }
 
-// lines are what was kept, without empty ones; the first may be cut.
+// lines are the kept lines, without empty ones; the first may be cut.
 func (t *tail) lines() []string {
 	var all []string
 	for line := range strings.Lines(string(t.kept)) {

@@ -21,7 +21,7 @@ type Segment struct {
 	File string
 	ID   unit.Opt[int]
 	Key  unit.Opt[int]
-	// Create makes it, of this size, where there is none. 0 = it must be there.
+	// Create makes it, with this size, if it does not exist. 0 = it must exist.
 	Create unit.Bytes
 	Offset unit.Bytes // multiple of its page size
 	Length unit.Bytes // 0 = to the end
@@ -42,8 +42,8 @@ func (s Segment) String() string {
 type mapped struct {
 	name    string
 	all     []byte
-	page    int  // of the file system: hugetlbfs has large ones
-	huge    bool // its pages cannot be asked for without making them
+	page    int  // of the file system: large for hugetlbfs
+	huge    bool // its pages cannot be looked up without making them
 	created bool
 	id      unit.Opt[int]
 	unmap   func() error
@@ -57,8 +57,8 @@ func openSegment(s Segment) (*mapped, error) {
 	return attach(s)
 }
 
-// openFile maps a file. Only tmpfs and hugetlbfs keep a policy with it: the
-// kernel's set_policy of a mapping exists there and for System V segments alone
+// openFile maps a file. Only tmpfs and hugetlbfs keep a policy with it: only their
+// mappings, and those of System V segments, have the kernel's set_policy
 // (vm_operations_struct in mm/shmem.c, fs/hugetlbfs, ipc/shm.c).
 func openFile(s Segment) (*mapped, error) {
 	flags, created := os.O_RDWR, false
@@ -71,7 +71,7 @@ func openFile(s Segment) (*mapped, error) {
 	f, err := os.OpenFile(s.File, flags, 0o600)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("open %s: there is no such file: --create SIZE makes it", s.File)
+			return nil, fmt.Errorf("open %s: no such file: --create SIZE makes it", s.File)
 		}
 		return nil, unix.Explain("open", s.File, "", err)
 	}
@@ -83,7 +83,7 @@ func openFile(s Segment) (*mapped, error) {
 	return m, err
 }
 
-// checkNewFile refuses what could not be placed before it is made, by the file
+// checkNewFile refuses a file that could not be placed, before it is made, by the file
 // system of its folder.
 func checkNewFile(s Segment) error {
 	var in sys.Statfs_t
@@ -105,7 +105,7 @@ func mappedOn(in sys.Statfs_t, s Segment) (*mapped, error) {
 		return &mapped{name: s.File, page: int(in.Bsize), huge: true}, nil
 	}
 	return nil, fmt.Errorf("place %s: its file system keeps no policy, only tmpfs and hugetlbfs do: "+
-		"place the program that reads or writes it first ('homenode run --nodes … -- CMD'): the page cache follows that one's policy", s.File)
+		"place the program that reads or writes it first ('homenode run --nodes … -- CMD'): the page cache follows the policy of that program", s.File)
 }
 
 func mapFile(f *os.File, s Segment, created bool) (*mapped, error) {
@@ -145,10 +145,10 @@ func sizeOf(f *os.File, s Segment, m *mapped) (unit.Bytes, error) {
 	}
 	size := roundUp(unit.Bytes(info.Size()), m.page)
 	if s.Create > 0 && size != roundUp(s.Create, m.page) {
-		return 0, fmt.Errorf("make %s: it is there already, with %v: leave --create out, or remove it", s.File, size)
+		return 0, fmt.Errorf("make %s: it exists already, with %v: leave --create out, or remove it", s.File, size)
 	}
 	if size == 0 {
-		return 0, fmt.Errorf("place %s: it is empty: whoever fills it decides its size", s.File)
+		return 0, fmt.Errorf("place %s: it is empty: the program that fills it decides its size", s.File)
 	}
 	return size, nil
 }
@@ -158,7 +158,7 @@ func roundUp(b unit.Bytes, page int) unit.Bytes {
 	return (b + p - 1) / p * p
 }
 
-// sysvAttach is another one in a test.
+// sysvAttach is replaced in a test.
 var sysvAttach = sys.SysvShmAttach
 
 // attach attaches a System V segment.
@@ -182,7 +182,7 @@ func attach(s Segment) (*mapped, error) {
 	if err != nil {
 		return nil, unix.Explain("attach", m.name, "CAP_IPC_OWNER", err)
 	}
-	// Attached, it is rounded up to pages: mbind wants whole ones.
+	// An attached segment is rounded up to pages: mbind needs whole ones.
 	m.huge = isHuge(m.all)
 	m.unmap = func() error { return sys.SysvShmDetach(m.all) }
 	return m, nil
@@ -193,9 +193,9 @@ func (m *mapped) find(s Segment, key int) error {
 	id, err := sys.SysvShmGet(key, 0, 0)
 	switch {
 	case err == nil && s.Create > 0:
-		return fmt.Errorf("make %s: it is there already, with ID %d: leave --create out, or remove it ('ipcrm -m %d')", m.name, id, id)
+		return fmt.Errorf("make %s: it exists already, with ID %d: leave --create out, or remove it ('ipcrm -m %d')", m.name, id, id)
 	case errors.Is(err, sys.ENOENT) && s.Create == 0:
-		return fmt.Errorf("find %s: there is none: --create SIZE makes it", m.name)
+		return fmt.Errorf("find %s: no such segment: --create SIZE makes it", m.name)
 	case errors.Is(err, sys.ENOENT):
 		if err := m.checkPart(s, roundUp(s.Create, m.page)); err != nil {
 			return err
@@ -211,7 +211,7 @@ func (m *mapped) find(s Segment, key int) error {
 	return nil
 }
 
-// part is what is to be placed.
+// part is the part to be placed.
 func (m *mapped) part(s Segment) ([]byte, error) {
 	if err := m.checkPart(s, roundUp(unit.Bytes(len(m.all)), m.page)); err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (m *mapped) part(s Segment) ([]byte, error) {
 	return all[s.Offset:], nil
 }
 
-// checkPart wants whole pages of what there is, or is to be made.
+// checkPart requires whole pages of what exists, or is to be made.
 func (m *mapped) checkPart(s Segment, whole unit.Bytes) error {
 	switch {
 	case s.Offset%unit.Bytes(m.page) != 0 || s.Length%unit.Bytes(m.page) != 0:

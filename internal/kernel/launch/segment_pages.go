@@ -17,8 +17,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// pages are pages of a part of a segment. A bit each: a list of offsets would be
-// 2 GiB for a TiB of 4 KiB pages, this is 32 MiB.
+// pages are pages of a part of a segment, a bit each: a list of offsets would take 2
+// GiB for a TiB of 4 KiB pages, this takes 32 MiB.
 type pages struct {
 	size int      // of a page
 	of   int      // pages that the part has
@@ -74,11 +74,11 @@ func (p pages) offsets() iter.Seq[int] {
 	}
 }
 
-// presentPages are the pages that exist: in memory, whoever mapped them
-// (mincore_page in mm/mincore.c). Huge pages are not told.
+// presentPages are the pages that exist: in memory, mapped by any process (mincore_page
+// in mm/mincore.c). For huge pages this is unknown.
 func presentPages(m *mapped, part []byte) (pages, error) {
 	present := noPages(part, m.page)
-	if m.huge || m.created { // of a new one there are none, and looking takes a minute a TiB
+	if m.huge || m.created { // a new one has none, and looking takes a minute a TiB
 		return present, nil
 	}
 	const window = 1 << 30
@@ -97,14 +97,14 @@ func presentPages(m *mapped, part []byte) (pages, error) {
 	return present, nil
 }
 
-// touch reads a byte of each page. Of shared memory, that makes the page. A page
-// that cannot be had (full tmpfs, no huge page left, file cut short) is SIGBUS.
+// touch reads a byte of each page, which allocates the pages of shared memory. A page
+// that cannot be allocated (full tmpfs, no huge page left, truncated file) is SIGBUS.
 func touch(part []byte, which pages) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	at := 0
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("no page can be had for offset %v: the file system is full, there are no huge pages left, or the file was cut short", unit.Bytes(at))
+			err = fmt.Errorf("no page can be allocated for offset %v: the file system is full, there are no huge pages left, or the file was truncated", unit.Bytes(at))
 		}
 	}()
 	var sum byte
@@ -115,11 +115,11 @@ func touch(part []byte, which pages) (err error) {
 	return nil
 }
 
-// sink keeps the reads of touch.
+// sink holds the reads of touch.
 var sink byte //nolint:unused // writing it is its use
 
-// elsewhere asks where pages are, and adds up those that are not on nodes. Their
-// place is known only once they are mapped here.
+// elsewhere queries the nodes of pages, and adds up those that are not on nodes. The
+// place of a page is known only once it is mapped here.
 func elsewhere(part []byte, which pages, nodes set.NodeSet) (map[int]unit.Bytes, error) {
 	const batch = 4096
 	out := map[int]unit.Bytes{}

@@ -26,34 +26,34 @@ type SegmentRequest struct {
 	Touch  bool // pages that do not exist are made now
 }
 
-// SegmentResult is what became of it. A page that exists keeps its place unless it
-// is moved: a policy is for pages to come.
+// SegmentResult is the result. A page that exists keeps its place unless it is moved: a
+// policy is for pages to come.
 type SegmentResult struct {
 	Name    string
 	ID      unit.Opt[int] // of a System V segment
 	Created bool
-	Bytes   unit.Bytes // that the policy is set for
+	Bytes   unit.Bytes // for which the policy is set
 	Page    unit.Bytes
-	// Present are the bytes that exist, unknown for huge pages; Elsewhere those of
-	// them on other nodes, by node: only counted for Strict and Move.
+	// Present is the bytes that exist, unknown for huge pages; Elsewhere those of them
+	// on other nodes, by node: only counted for Strict and Move.
 	Present   unit.Opt[unit.Bytes]
 	Elsewhere map[int]unit.Bytes
 }
 
-// ErrElsewhere is that pages are on other nodes than asked for.
+// ErrElsewhere means that pages are on nodes other than the requested ones.
 var ErrElsewhere = errors.New("pages are on other nodes")
 
-// PlaceSegment sets a segment's policy. It stays with the segment until that is
-// removed, and holds for every process that maps it.
+// PlaceSegment sets a segment's policy. The segment keeps it until it is removed, and
+// it holds for every process that maps it.
 //
 //  1. For Strict and Move, pages that exist are mapped here: mbind sees only what
 //     the caller's page tables have (queue_pages_range in mm/mempolicy.c).
 //  2. Strict without Move refuses before anything is set.
-//  3. Move asks for pages that others map too, which needs CAP_SYS_NICE, and makes
-//     do with the rest where that is not permitted.
+//  3. Move also moves pages that other processes map, which needs CAP_SYS_NICE; if that
+//     is not permitted, it moves the rest.
 //  4. Touch last: the new pages follow the new policy.
 //
-// What was made for it and then could not be placed is removed.
+// If it was made for this and then could not be placed, it is removed.
 func PlaceSegment(live unix.Live, q SegmentRequest) (res SegmentResult, err error) {
 	if err := needLive(live); err != nil {
 		return SegmentResult{}, err
@@ -73,7 +73,7 @@ func PlaceSegment(live unix.Live, q SegmentRequest) (res SegmentResult, err erro
 		return SegmentResult{}, err
 	}
 	if m.huge && (q.Strict || q.Move) {
-		return SegmentResult{}, fmt.Errorf("look at the pages of %s: the kernel does not tell which huge pages exist: leave --strict and --move out", m.name)
+		return SegmentResult{}, fmt.Errorf("look at the pages of %s: the kernel does not show which huge pages exist: leave --strict and --move out", m.name)
 	}
 	res = SegmentResult{Name: m.name, ID: m.id, Created: m.created, Bytes: roundUp(unit.Bytes(len(part)), m.page), Page: unit.Bytes(m.page)}
 	return res, place(live, q, m, part, &res)
@@ -118,9 +118,9 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 	return nil
 }
 
-// fitsTouched refuses pages that a cgroup does not allow or, bound, the nodes have
-// no room for: making them would end in this process being killed. Huge pages come
-// from their own pool, and say so.
+// fitsTouched refuses pages that a cgroup does not allow or, with bind, that the nodes
+// have no room for: making them would get this process killed. Huge pages come from
+// their own pool, which returns an error.
 func fitsTouched(root unix.Root, q SegmentRequest, res *SegmentResult) error {
 	present, ok := res.Present.Get()
 	if !ok {
@@ -142,7 +142,7 @@ func fitsTouched(root unix.Root, q SegmentRequest, res *SegmentResult) error {
 
 func elsewhereError(m *mapped, res *SegmentResult, what string, err error) error {
 	if err != nil {
-		return fmt.Errorf("look where the pages of %s are: %w", m.name, err)
+		return fmt.Errorf("find the nodes of the pages of %s: %w", m.name, err)
 	}
 	var each []string
 	for _, node := range sortedKeys(res.Elsewhere) {

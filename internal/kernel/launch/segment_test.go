@@ -57,7 +57,7 @@ func TestLiveSegmentFile(t *testing.T) {
 	if err := place(unix.NewLive(), q, m, m.all, &res); !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "250 on node 0 of 250: nothing was set: --move moves them") {
 		t.Error(err)
 	}
-	// A file that is cut short while it is touched is an error, not the end.
+	// A file that is truncated while it is touched is an error, not a crash.
 	if err := os.Truncate(name, 4096); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestLiveSegmentSysV(t *testing.T) {
 	}
 	id := res.ID.Or(-1)
 	t.Cleanup(func() { _, _ = sys.SysvShmCtl(id, sys.IPC_RMID, nil) })
-	if _, err := PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), "it is there already, with ID") {
+	if _, err := PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), "it exists already, with ID") {
 		t.Error(err)
 	}
 	q.Segment = Segment{ID: unit.Some(id)}
@@ -118,7 +118,7 @@ func TestLiveSegmentRefuses(t *testing.T) {
 		{Segment{File: name + "none"}, "--create SIZE makes it"},
 		{Segment{File: filepath.Dir(name)}, "is a directory"},
 		{Segment{File: empty}, "it is empty"},
-		{Segment{File: name, Create: unit.MiB}, "it is there already, with 12 KiB"},
+		{Segment{File: name, Create: unit.MiB}, "it exists already, with 12 KiB"},
 		{Segment{File: name, Offset: 1}, "must be multiples of its page size, 4 KiB"},
 		{Segment{File: name, Offset: 12 * unit.KiB}, "it has 12 KiB"},
 		{Segment{File: name, Length: 16 * unit.KiB}, "it has 12 KiB"},
@@ -140,7 +140,7 @@ func TestLiveSegmentRefuses(t *testing.T) {
 	}
 }
 
-// A request that is refused leaves nothing behind, wherever it ends.
+// A refused request leaves nothing behind, wherever it ends.
 func TestLiveSegmentRefusedLeavesNothing(t *testing.T) {
 	needNode0(t)
 	const key = 0x686f6d66
@@ -194,13 +194,13 @@ func TestDecisionPages(t *testing.T) {
 		if all := every(make([]byte, n*4096+1), 4096); all.count() != n+1 || len(slices.Collect(all.offsets())) != n+1 {
 			t.Fatalf("%d pages: every is %d", n+1, all.count())
 		}
-		for range p.offsets() { // it can be left
+		for range p.offsets() { // it can be ended early
 			break
 		}
 	}
 }
 
-// What is kept of a TiB's pages, all of which exist.
+// The memory for a TiB's pages, all of which exist.
 func TestPagesAreSmall(t *testing.T) {
 	p := pages{size: 4096, of: int(unit.TiB / 4096)}
 	p.addPage(p.of - 1)

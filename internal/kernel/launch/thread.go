@@ -22,7 +22,7 @@ type thread interface {
 	setPolicy(mode int, nodes set.NodeSet) error
 }
 
-// liveThread is that of the running kernel.
+// liveThread is the thread of the running kernel.
 type liveThread struct{}
 
 func (liveThread) affinity() (set.CPUSet, error) {
@@ -47,8 +47,8 @@ func (liveThread) policy() (int, set.NodeSet, error) { return unix.GetMemPolicy(
 
 func (liveThread) setPolicy(mode int, nodes set.NodeSet) error { return unix.SetMemPolicy(mode, nodes) }
 
-// apply places the thread and returns how to put back what was replaced. On error
-// nothing is left changed.
+// apply places the thread and returns a function that restores what was replaced. On
+// error nothing stays changed.
 func apply(t thread, p Placement) (restore func() error, err error) {
 	var undo []func() error
 	restore = func() error {

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// check refuses what cannot be done, before anything is.
+// check refuses impossible jobs before anything is done.
 func (p *Prober) check(j Job) error {
 	if len(j.Threads) == 0 || j.Length <= 0 || j.Warm < 0 || j.Laps < 0 {
 		return fmt.Errorf("run job: %d threads for %v after %v and %d laps: it needs threads and a length (%w)", len(j.Threads), j.Length, j.Warm, j.Laps, ErrBadJob)
@@ -36,8 +36,8 @@ func (p *Prober) check(j Job) error {
 	return checkParts(j)
 }
 
-// checkParts wants a line for each thread that shares a buffer: in a part without
-// lines no end would ever be reached. Chases have the whole buffer.
+// checkParts requires a line for each thread that shares a buffer: a part without lines
+// would never end. Chases have the whole buffer.
 func checkParts(j Job) error {
 	parts := j.parts()
 	for i, t := range j.Threads {
@@ -113,7 +113,7 @@ func checkThread(t Thread, buffers []Buffer, cpus set.CPUSet) error {
 		}
 	case Transfer:
 		if t.Owner == t.CPU || t.AddEvery > 0 {
-			return bad("from CPU %d to CPU %d, an add every %d: it is between two CPUs, without adds", t.Owner, t.CPU, t.AddEvery)
+			return bad("from CPU %d to CPU %d, an add every %d: a transfer is between two CPUs, without adds", t.Owner, t.CPU, t.AddEvery)
 		}
 		return checkCPU(t.Owner, cpus)
 	default:
@@ -126,7 +126,7 @@ func (p *Prober) online() (set.CPUSet, error) {
 	return readSet(p, "/sys/devices/system/cpu/online", set.ParseCPUs)
 }
 
-// nodes are those with memory.
+// nodes are the nodes with memory.
 func (p *Prober) nodes() (set.NodeSet, error) {
 	return readSet(p, "/sys/devices/system/node/has_memory", set.ParseNodes)
 }

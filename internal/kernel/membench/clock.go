@@ -9,9 +9,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// nanotime is CLOCK_MONOTONIC through the vDSO. time.Since would do, but for one
-// thing: its prologue is a point where the scheduler takes the thread away every
-// 10 ms (see loop.go).
+// nanotime is CLOCK_MONOTONIC through the vDSO. time.Since would do, except that its
+// prologue is a point where the scheduler takes the thread away every 10 ms (see
+// loop.go).
 //
 //go:linkname nanotime runtime.nanotime
 //go:noescape
@@ -27,15 +27,15 @@ func (monotonic) Now(int) time.Duration { return time.Duration(nanotime()) }
 func (monotonic) Name() string          { return "monotonic clock" }
 func (monotonic) How() unit.Source      { return unit.HowMeasured }
 
-// Staged is a clock that wants to know when something is measured. The lab's stops
-// its model while buffers are made, which then takes no model time.
+// Staged is a clock that needs to know when something is measured. The lab's clock
+// stops its model while buffers are made, so that takes no model time.
 type Staged interface {
 	Clock
 	Prepare() error // what follows is not measured
 	Measure() error // what follows is
-	// Work is Now without what kernel mode took on the CPU: what loops are timed by.
-	// On hardware a tick is a thousandth of the time; in the lab, whose CPUs run at
-	// 50 MHz, it is up to a tenth, more when the host is busy.
+	// Work is Now without the kernel-mode time of the CPU: loops are timed by it. On
+	// hardware a tick is a thousandth of the time; in the lab, whose CPUs run at 50
+	// MHz, it is up to a tenth, more when the host is busy.
 	Work(cpu int) time.Duration
 }
 
@@ -54,7 +54,7 @@ func loopClock(c Clock) Clock {
 	return c
 }
 
-// stage tells a staged clock what comes.
+// stage calls step on a staged clock.
 func stage(c Clock, step func(Staged) error) error {
 	if s, ok := c.(Staged); ok {
 		return step(s)

@@ -13,8 +13,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Conditions reads what decides how far figures can be trusted. What this machine
-// does not tell is unknown; the error is for files that are malformed.
+// Conditions reads what decides how far figures can be trusted. What this machine does
+// not show is unknown; the error is for malformed files.
 func (p *Prober) Conditions() (Conditions, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,7 +30,7 @@ func (p *Prober) Conditions() (Conditions, error) {
 	return c, errors.Join(errs[:]...)
 }
 
-// text is a small file without its newline; "" when it cannot be had.
+// text is a small file without its newline; "" when it cannot be read.
 func (p *Prober) text(path string) string {
 	data, err := p.buf.ReadFile(p.root.Path(path))
 	if err != nil {
@@ -39,8 +39,8 @@ func (p *Prober) text(path string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
 }
 
-// processor is the model's name, and what it is a guest of: the hypervisor's own
-// name (Xen), else what the firmware calls the machine.
+// processor is the model's name, and the hypervisor of a guest: the hypervisor's own
+// name (Xen), else the firmware's name for the machine.
 func (p *Prober) processor() (model, hypervisor string) {
 	data, err := p.buf.ReadFile(p.root.Path("/proc/cpuinfo"))
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *Prober) processor() (model, hypervisor string) {
 		hypervisor = strings.TrimSpace(p.text("/sys/class/dmi/id/sys_vendor") + " " + p.text("/sys/class/dmi/id/product_name"))
 	}
 	if hypervisor == "" && guest.Known() {
-		hypervisor = "a hypervisor that does not say which"
+		hypervisor = "a hypervisor without a name"
 	}
 	return model, hypervisor
 }
@@ -72,9 +72,9 @@ func (p *Prober) busy() (unit.Opt[time.Duration], error) {
 	return unit.OptOf(time.Duration(ticks)*(time.Second/userHz), err == nil), err
 }
 
-// throttled adds up events of cores and packages (arch/x86/kernel/cpu/mce/therm_throt.c).
-// A package's count is that of each of its CPUs: more than there were, but a sum
-// that rises says that something throttled, which is all it is for.
+// throttled adds up events of cores and packages
+// (arch/x86/kernel/cpu/mce/therm_throt.c). A package's count is read for each of its
+// CPUs, so the sum is too large. It only serves to show that it rises.
 func (p *Prober) throttled() (unit.Opt[uint64], error) {
 	files, _ := filepath.Glob(p.root.Path("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"))
 	var sum uint64

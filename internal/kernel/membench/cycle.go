@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// splitmix is Vigna's splitmix64 (public domain): one addition, two
-// multiplications, good enough to shuffle by.
+// splitmix is Vigna's splitmix64 (public domain): one addition, two multiplications,
+// good enough for a shuffle.
 //
 //go:nosplit
 func splitmix(state *uint64) uint64 {
@@ -26,8 +26,8 @@ func splitmix(state *uint64) uint64 {
 //  2. Line i is put behind a random line j < i: the cycle stays one, and is longer
 //     by one line. Every cycle of all lines is as likely as any other.
 //
-// A cycle by blocks would be cheaper to build for large buffers, but neighbours
-// that a prefetcher fetches along would then be used soon, and the latency be too
+// A cycle by blocks would be cheaper to build for large buffers. But a prefetcher
+// fetches neighbours along, which would then be used soon, and the latency would be too
 // low. This takes two accesses a line, one of them random: 1 GiB some 2 s.
 func buildCycle(base unsafe.Pointer, lines int, seed uint64, stop func() error) error {
 	*(*uintptr)(base) = uintptr(base) // 1
@@ -46,6 +46,6 @@ func buildCycle(base unsafe.Pointer, lines int, seed uint64, stop func() error) 
 	return nil
 }
 
-// linesToLook is how many lines are linked, or touched, between two looks at
-// whether to go on: 10 ms at 150 ns each.
+// linesToLook is the number of lines that are linked, or touched, between two checks
+// for cancellation: 10 ms at 150 ns each.
 const linesToLook = 1 << 16

@@ -16,8 +16,8 @@ const (
 	futexWake = 1 | 128
 )
 
-// futex is a word that threads sleep on. A channel would wake a goroutine, and
-// that its locked thread, through a third thread; this wakes the thread.
+// futex is a word that threads sleep on. A channel would wake a goroutine, and through
+// it its locked thread, by a third thread; this wakes the thread itself.
 type futex struct{ v atomic.Uint32 }
 
 // await sleeps until the word is no longer old.
@@ -28,7 +28,7 @@ func (f *futex) await(old uint32) {
 	}
 }
 
-// set changes the word and wakes everybody.
+// set changes the word and wakes all threads.
 func (f *futex) set(v uint32) {
 	f.v.Store(v)
 	sys.Syscall6(sys.SYS_FUTEX, uintptr(unsafe.Pointer(&f.v)), futexWake, math.MaxInt32, 0, 0, 0)

@@ -15,14 +15,14 @@ import (
 type Job struct {
 	Buffers []Buffer
 	Threads []Thread
-	// Length is how long the measured stretch lasts, in time of the prober's clock.
-	// A thread looks at the clock every few hundred lines.
+	// Length of the measured stretch, in time of the prober's clock. A thread reads the
+	// clock every few hundred lines.
 	Length time.Duration
-	// Warm is done before, not measured: it fills the caches and reaches the steady
-	// state of queues. 0 = none.
+	// Warm is work before the measured stretch: it fills the caches and reaches the
+	// steady state of queues. 0 = none.
 	Warm time.Duration
-	// Laps is how often a thread that chases passes its whole cycle before it is
-	// measured, however long that takes. 0 = as often as Warm allows.
+	// Laps is the number of times that a chasing thread passes its whole cycle before
+	// it is measured, however long that takes. 0 = as often as Warm allows.
 	Laps int
 }
 
@@ -44,23 +44,23 @@ type Buffer struct {
 	Bytes  unit.Bytes
 	Policy Policy      // "" = bind
 	Nodes  set.NodeSet // of the policy
-	// TouchCPU is where the first touch comes from; with local it decides the node.
+	// TouchCPU is the CPU of the first touch; with local it decides the node.
 	TouchCPU int
 	Huge     bool // transparent huge pages asked for; otherwise forbidden
 }
 
-// Work is what a thread does.
+// Work is the work of a thread.
 type Work string
 
-// Kinds of work. An op is one 64-byte line, but for Chase, where it is one load.
+// Kinds of work. An op is one 64-byte line; for Chase it is one load.
 const (
 	Chase Work = "chase" // dependent loads over a random cycle of all lines
 	Read  Work = "read"  // lines in order
 	Write Work = "write" // lines in order, stored
 	Copy  Work = "copy"  // first half of the buffer to the second; an op is a line read and written
 	Mixed Work = "mixed" // Thread.Reads lines read, then Thread.Writes stored, in order
-	// Transfer chases lines that the CPU Thread.Owner stored to just before: every
-	// lap is dirtied anew, and only the chase is timed.
+	// Transfer chases lines that the CPU Thread.Owner has just stored to: they are
+	// dirtied again every lap, and only the chase is timed.
 	Transfer Work = "transfer"
 )
 
@@ -71,10 +71,10 @@ type Thread struct {
 	Buffer int // index; threads with the same buffer of sequential work take a part of it each
 	Reads  int // Mixed
 	Writes int
-	Pause  int // instructions that wait, after every line (every load of Chase)
+	Pause  int // instructions of waiting, after every line (every load of Chase)
 	Owner  int // Transfer: the CPU that dirties the lines
-	// Shared is the index of a buffer that every AddEvery ops get one atomic add, to a
-	// random line of it; AddEvery 0 = none.
+	// Shared is the index of a buffer: every AddEvery ops, a random line of it gets one
+	// atomic add; AddEvery 0 = none.
 	Shared   int
 	AddEvery int
 	Count    bool // its hardware counters are wanted
@@ -89,13 +89,13 @@ type Result struct {
 type ThreadResult struct {
 	Ops     uint64
 	Bytes   uint64        // read and written
-	Elapsed time.Duration // of the prober's clock; of a staged one, of its Work
-	Whole   time.Duration // the same with what kernel mode took
-	// Quiet is Elapsed as it had been without interruptions, and without looking at the
-	// clock: Ops at the median pace of all batches. A tick of the kernel's takes 3,000 cycles in the lab, 1 to 5 % of
-	// all time; on hardware it is what others' bursts do.
+	Elapsed time.Duration // by the prober's clock; for a staged one, by its Work
+	Whole   time.Duration // the same with kernel-mode time
+	// Quiet is Elapsed without interruptions and without the clock reads: Ops at the
+	// median pace of all batches. A tick of the kernel takes 3,000 cycles in the lab, 1
+	// to 5 % of all time; on hardware it is the bursts of other programs.
 	Quiet time.Duration
-	// Counters that were asked for, and could be had, of user mode.
+	// Counters that were requested, and available, in user mode.
 	Cycles       unit.Opt[float64] // busy core cycles
 	Instructions unit.Opt[float64]
 	L2Misses     unit.Opt[float64]
@@ -113,7 +113,7 @@ type Move struct {
 	CPU      int // that calls move_pages
 }
 
-// Moved is what came of it.
+// Moved is the result.
 type Moved struct {
 	Pages   int // that are on To now
 	Failed  int
@@ -121,11 +121,11 @@ type Moved struct {
 	Elapsed time.Duration
 }
 
-// Clock is what times are taken from. The machine's is the monotonic clock; in the
-// lab it is the model's.
+// Clock is the source of times. The machine's is the monotonic clock; in the lab it is
+// the model's.
 type Clock interface {
-	// Now is the time on a CPU; only differences mean something. Called from a thread
-	// that runs there.
+	// Now is the time on a CPU; only differences mean something. It is called from a
+	// thread that runs there.
 	Now(cpu int) time.Duration
 	// Name in words: "monotonic clock", "model clock of the lab, 50 cycles a µs".
 	Name() string
@@ -133,11 +133,11 @@ type Clock interface {
 	How() unit.Source
 }
 
-// Conditions are what decides how far figures can be trusted, read at one moment.
+// Conditions decide how far figures can be trusted; they are read at one moment.
 type Conditions struct {
 	CPUModel    string
 	Hypervisor  string                  // "" = none seen
-	Busy        unit.Opt[time.Duration] // CPU time of all CPUs that was not idle, ever
+	Busy        unit.Opt[time.Duration] // CPU time of all CPUs that was not idle, since boot
 	Throttled   unit.Opt[uint64]        // thermal throttle events of all cores, ever
 	Governor    string                  // of CPU 0; "" = unknown
 	Balancing   unit.Opt[bool]          // NUMA balancing is on

@@ -7,24 +7,25 @@ import (
 	"unsafe"
 )
 
-// The hot loops. What they cost beyond their loads and stores is part of what is
-// measured: in the lab every instruction is one model cycle. So they are unrolled,
-// and nothing of Go's gets between:
+// The hot loops. Their own cost beyond their loads and stores is part of the
+// measurement: in the lab every instruction is one model cycle. So they are unrolled,
+// and nothing of Go's runtime runs in between:
 //
-//   - All is nosplit. A function's prologue is where the scheduler takes over from a
+//   - All is nosplit. In a function's prologue the scheduler takes over from a
 //     goroutine that ran for 10 ms (preemptone in runtime/proc.go); giving a locked
-//     thread away and back is two switches through another thread, some 4 % in the
-//     lab. The signal that asks for the same is blocked (worker.go).
-//   - Each line has two words in use: word 0 is the chase's pointer, and all others
-//     load and store word 1. So a buffer's cycle outlives whatever is done with it.
+//     thread away and back is two switches through another thread, some 4 % in the lab.
+//     The signal with the same effect is blocked (worker.go).
+//   - Each line has two words in use: word 0 is the chase's pointer, and all other
+//     work loads and stores word 1. So a buffer's cycle stays intact under any other
+//     work.
 
 const (
 	line   = 64
 	second = 8 // offset of the word that is not the chase's
 )
 
-// chase makes n dependent loads. Of the loop's 35 instructions 32 are loads; the
-// rest is done without a loop, for chases with an add every few steps.
+// chase makes n dependent loads. Of the loop's 35 instructions 32 are loads; the rest
+// is done without a loop, for chases with an add every few steps.
 //
 //go:nosplit
 func chase(p unsafe.Pointer, n int) unsafe.Pointer {
@@ -109,8 +110,8 @@ func chase(p unsafe.Pointer, n int) unsafe.Pointer {
 //go:nosplit
 func word(p unsafe.Pointer, off uintptr) *uint64 { return (*uint64)(unsafe.Add(p, off)) }
 
-// readLines loads from n lines in order. The sum is returned so that the loads are
-// needed.
+// readLines loads from n lines in order. The sum is returned so that the compiler keeps
+// the loads.
 //
 //go:nosplit
 func readLines(p unsafe.Pointer, n int) (sum uint64) {
@@ -167,7 +168,7 @@ func writeLines(p unsafe.Pointer, n int, v uint64) {
 	}
 }
 
-// copyLines copies n lines by a word each.
+// copyLines copies one word of each of n lines.
 //
 //go:nosplit
 func copyLines(to, from unsafe.Pointer, n int) {
@@ -188,7 +189,7 @@ func copyLines(to, from unsafe.Pointer, n int) {
 	}
 }
 
-// source is where a worker's lines are, and where it is among them.
+// source is a worker's lines, and its position among them.
 type source struct {
 	base  unsafe.Pointer // of its part
 	lines int            // of its part; for Copy half as many ops fit
@@ -204,12 +205,12 @@ type source struct {
 
 	shared      unsafe.Pointer
 	sharedLines uint64
-	every       int // ops to an add; 0 = none
+	every       int // ops per add; 0 = none
 	toAdd       int // ops to the next
 	random      uint64
 }
 
-// do makes n ops.
+// do performs n ops.
 //
 //go:nosplit
 func (s *source) do(n int) {
@@ -237,8 +238,8 @@ func (s *source) do(n int) {
 	}
 }
 
-// addToRandomLine is Rao's: one atomic add to a random line. 32 random bits times the lines,
-// high half, is uniform without a division.
+// addToRandomLine is Rao's: one atomic add to a random line. The high half of 32 random bits times
+// the lines is uniform without a division.
 //
 //go:nosplit
 func (s *source) addToRandomLine() {
@@ -246,8 +247,8 @@ func (s *source) addToRandomLine() {
 	atomic.AddUint64(word(s.shared, uintptr(at)*line+second), 1)
 }
 
-// ops makes n ops without adds: in order, up to the end of the part and from its
-// start again.
+// ops performs n ops without adds: in order, up to the end of the part and then again
+// from its start.
 //
 //go:nosplit
 func (s *source) ops(n int) {
@@ -299,8 +300,8 @@ func (s *source) chase(n int) {
 	s.at = p
 }
 
-// mixed goes on in the pattern where it was. Whole patterns of the usual mixes are
-// unrolled.
+// mixed continues the pattern from its last position. Whole patterns of the usual mixes
+// are unrolled.
 //
 //go:nosplit
 func (s *source) mixed(p unsafe.Pointer, k int) {
@@ -337,7 +338,7 @@ func (s *source) mixed(p unsafe.Pointer, k int) {
 				p = unsafe.Add(p, 12*line)
 			}
 			continue
-		case phase == 0 && writes == 1 && reads == 2 && k >= 3: // batches are no multiples
+		case phase == 0 && writes == 1 && reads == 2 && k >= 3: // batches are not multiples of it
 			for ; k >= 3; k -= 3 {
 				sum ^= *word(p, 0*line+second)
 				sum ^= *word(p, 1*line+second)

@@ -17,11 +17,11 @@ import (
 	"homenode/internal/unit"
 )
 
-// movedAtOnce is pages a call: what migrate's mover takes, too.
+// movedAtOnce is pages a call: the same as migrate's mover.
 const movedAtOnce = 512
 
-// Move maps memory on one node and moves it to another; only the calls of
-// move_pages are timed. Of huge pages the first 4 KiB are passed: they move whole.
+// Move maps memory on one node and moves it to another; only the calls of move_pages
+// are timed. For huge pages the first 4 KiB are passed: they move whole.
 func (p *Prober) Move(ctx context.Context, m Move) (Moved, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *Prober) Move(ctx context.Context, m Move) (Moved, error) {
 	return moved, nil
 }
 
-// noOrdinal is of a buffer that no job is to find.
+// noOrdinal is for a buffer that no job may find.
 const noOrdinal = -1
 
 func pageOf(m Move) unit.Bytes {
@@ -85,7 +85,7 @@ func (p *Prober) checkMove(m Move, b Buffer) error {
 	return p.room(b)
 }
 
-// huge makes sure that huge pages are what there is.
+// huge makes sure that the pages are huge.
 func (p *Prober) huge(r *region, m Move) error {
 	if !m.Huge {
 		return nil
@@ -106,12 +106,12 @@ func (p *Prober) huge(r *region, m Move) error {
 		}
 	}
 	if want := m.Bytes / hugePage * hugePage; got < want {
-		return fmt.Errorf("%v of %v are huge pages: there were no more free, or /sys/kernel/mm/transparent_hugepage/enabled is never (%w)", got, want, ErrNoRoom)
+		return fmt.Errorf("%v of %v are huge pages: no more were free, or /sys/kernel/mm/transparent_hugepage/enabled is never (%w)", got, want, ErrNoRoom)
 	}
 	return nil
 }
 
-// move asks for all pages, some at a time, and sorts what became of them.
+// move moves all pages, a batch at a time, and counts the results.
 func (p *Prober) move(ctx context.Context, m Move, mem []byte, res *Moved) error {
 	size := int(pageOf(m))
 	addrs, nodes, status := make([]uintptr, 0, movedAtOnce), make([]int32, movedAtOnce), make([]int32, movedAtOnce)
@@ -144,7 +144,7 @@ func (p *Prober) move(ctx context.Context, m Move, mem []byte, res *Moved) error
 
 func (p *Prober) moveSome(cpu int, addrs []uintptr, nodes, status []int32) (time.Duration, error) {
 	for i := range status {
-		status[i] = -int32(sys.EBUSY) // where the kernel gives up, it writes nothing
+		status[i] = -int32(sys.EBUSY) // when the kernel gives up, it writes nothing
 	}
 	began := p.clock.Now(cpu)
 	_, err := p.pager.MovePages(0, addrs, nodes, status, unix.MoveOwn)

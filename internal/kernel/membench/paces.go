@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// paces are how long the batches of a stretch took. It has room before it begins:
-// nothing is allocated while it is measured. Few bytes each, since writing them down
-// misses the caches that a chase has filled: eight batches a miss.
+// paces are the durations of a stretch's batches. The memory is allocated before:
+// nothing is allocated while it is measured. They are few bytes each, because writing
+// them down misses the caches that a chase has filled: one miss for eight batches.
 type paces struct {
 	n     int
-	batch [2048]pace // what comes later is not kept
+	batch [2048]pace // later batches are not kept
 	look  time.Duration
 }
 
@@ -31,14 +31,14 @@ func (p *paces) addBatch(ops int, took time.Duration) {
 	}
 }
 
-// perOp leaves out what it took to look at the clock.
+// perOp leaves out the time of the clock read.
 func (p *paces) perOp(b pace) float64 {
 	return max(0, float64(b.took)-float64(p.look)) / float64(b.ops)
 }
 
-// quiet is what the ops take at the median pace: that at which half of them were
-// made faster, and half slower. An interruption makes a few batches slower, by
-// however much. Without batches it is what was measured.
+// quiet is the time of the ops at the median pace: half of them were faster, and half
+// slower. An interruption makes a few batches slower, by any amount. Without batches it
+// is the measured time.
 func (p *paces) quiet(ops uint64, elapsed time.Duration) time.Duration {
 	all := slices.Clone(p.batch[:p.n])
 	slices.SortFunc(all, func(a, b pace) int { return cmp.Compare(p.perOp(a), p.perOp(b)) })

@@ -38,10 +38,10 @@ func place(mem []byte, policy Policy, nodes set.NodeSet) error {
 // programs take meanwhile.
 func spare(b unit.Bytes) unit.Bytes { return 16*unit.MiB + b/256 }
 
-// Free is the memory that a buffer on the node can have at once: what is free,
-// down to the low watermark, below which the kernel begins to reclaim (and may
-// swap); page cache that could be dropped is not in it. And no more than this
-// process's cgroups allow: there, too much is not reclaimed, but killed.
+// Free is the memory that a buffer on the node can have at once: what is free, down to
+// the low watermark, below which the kernel begins to reclaim (and may swap); page
+// cache that could be dropped is not included. It is no more than this process's
+// cgroups allow: a cgroup kills a process where a node would reclaim.
 func (p *Prober) Free(node int) (unit.Bytes, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Prober) free(node int) (unit.Bytes, error) {
 	return max(0, free-p.lowWatermark(node)), nil
 }
 
-// lowWatermark is the node's, of all zones; 0 where it cannot be read.
+// lowWatermark is the node's, of all zones; 0 if it cannot be read.
 func (p *Prober) lowWatermark(node int) unit.Bytes {
 	data, err := p.buf.ReadFile(p.root.Path("/proc/zoneinfo"))
 	if err != nil {
@@ -89,10 +89,10 @@ func (p *Prober) lowWatermark(node int) unit.Bytes {
 	return unit.Bytes(low[node]) * unit.Bytes(unix.PageSize())
 }
 
-// room refuses what does not fit. Interleaving needs its share on each node. What
-// other policies spread over several nodes, or may put anywhere, fits if all of
+// room refuses what does not fit. Interleaving needs its share on each node. Memory
+// that other policies spread over several nodes, or may put anywhere, fits if all of
 // these together have room. The cgroups of this process must allow it as well. Kept
-// buffers make way.
+// buffers are dropped for it.
 func (p *Prober) room(b Buffer) error {
 	nodes := b.Nodes
 	if pol := b.policy(); pol == Local || pol == Preferred || pol == PreferredMany {
@@ -135,7 +135,8 @@ func (p *Prober) fits(b Buffer, nodes set.NodeSet) error {
 	return short(b.size(), all, where)
 }
 
-// allowed refuses what the memory limit of a cgroup would answer with a kill.
+// allowed refuses a buffer for which the memory limit of a cgroup would kill this
+// process.
 func (p *Prober) allowed(b Buffer) error {
 	limit, err := cgroup.ReadMemoryRoom(p.root)
 	r, limited := limit.Get()
@@ -157,8 +158,8 @@ func short(size, free unit.Bytes, where string) error {
 	return fmt.Errorf("%w: the test needs %v on %s (%v and %v to spare), %v are free: %v short", ErrNoRoom, need, where, size, spare(size), free, need-free)
 }
 
-// touch writes to each page. With local that decides the node, so it is done from
-// the CPU.
+// touch writes to each page. With local that decides the node, so it is done on the
+// CPU.
 func touch(ctx context.Context, r *region, b Buffer) error {
 	work := func() error {
 		page := unix.PageSize()
@@ -176,7 +177,7 @@ func touch(ctx context.Context, r *region, b Buffer) error {
 	return onCPU(b.TouchCPU, work)
 }
 
-// onCPU does something on a thread pinned to a CPU.
+// onCPU runs work on a thread pinned to a CPU.
 func onCPU(cpu int, work func() error) error {
 	done := make(chan error)
 	go func() {
@@ -200,10 +201,10 @@ func pin(cpu int) error {
 	return unix.Explain("pin", fmt.Sprintf("a thread to CPU %d", cpu), "CAP_SYS_NICE", err)
 }
 
-// lookedAt is how many pages are asked for their node.
+// lookedAt is the number of pages whose node is read.
 const lookedAt = 128
 
-// verify asks the kernel for the nodes of some pages. Only bind and interleaving
+// verify reads the nodes of some pages from the kernel. Only bind and interleaving
 // promise them.
 func (p *Prober) verify(r *region, b Buffer) error {
 	if pol := b.policy(); pol != Bind && pol != Interleave && pol != WeightedInterleave {

@@ -26,7 +26,7 @@ func fakeMachine(t *testing.T, more kerneltest.Files) *Prober {
 	return &Prober{root: kerneltest.Tree(t, files), clock: Monotonic()}
 }
 
-// What is free above the low watermark, less what is spared, is what there is.
+// The room is what is free above the low watermark, less the spare.
 func TestDecisionRoom(t *testing.T) {
 	p := fakeMachine(t, nil)
 	if free, err := p.Free(1); err != nil || free != 240*unit.MiB {
@@ -53,7 +53,7 @@ func TestDecisionRoom(t *testing.T) {
 	}
 }
 
-// A cgroup's limit is one too, although the nodes have room.
+// A cgroup's limit counts too, although the nodes have room.
 func TestDecisionRoomOfCgroup(t *testing.T) {
 	const top = "/sys/fs/cgroup"
 	p := fakeMachine(t, kerneltest.Files{
@@ -93,7 +93,7 @@ func TestDecisionKeptMakeWay(t *testing.T) {
 	}
 	p.cache.release(p.cache.kept)
 	if len(p.cache.kept) != 0 {
-		t.Error("the limit of nothing is not kept to")
+		t.Error("a limit of 0 is not enforced")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// What became of the pages that were to be moved, batch by batch.
+// The results of the pages that were to be moved, batch by batch.
 func TestMoveCounts(t *testing.T) {
 	p := fakeMachine(t, nil)
 	r, err := mapRegion(Buffer{Bytes: 1000 * 4096})
@@ -159,7 +159,7 @@ func TestMoveCounts(t *testing.T) {
 	}
 }
 
-// What is asked for is what the kernel says it gave.
+// The kernel reports what was requested.
 func TestHugePages(t *testing.T) {
 	p := prober(t)
 	m := Move{Bytes: 4 * unit.MiB, Huge: true}

@@ -19,7 +19,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Nothing here is judged by time: only counts, and what must be so.
+// No test here judges time: only counts and invariants.
 
 func prober(t testing.TB) *Prober {
 	t.Helper()
@@ -103,7 +103,7 @@ func TestBuffersAreKept(t *testing.T) {
 	}
 }
 
-// checkCycle walks it: every line once, and back to the start.
+// checkCycle walks the cycle: every line once, and back to the start.
 func checkCycle(t *testing.T, r *region) {
 	t.Helper()
 	seen := make([]bool, r.lines)
@@ -294,7 +294,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// What the loops do to lines, against doing it line by line.
+// The loops' effect on lines, compared with the same line by line.
 func TestLoops(t *testing.T) {
 	p := prober(t)
 	const lines = 203
@@ -329,7 +329,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// The pattern of a mix goes on where it was, however it is cut.
+// The pattern of a mix continues at its last position, however the ops are divided.
 func TestMixed(t *testing.T) {
 	p := prober(t)
 	r, err := p.region(t.Context(), Buffer{Bytes: 1000 * 64, Nodes: node0}, key{})
@@ -341,7 +341,7 @@ func TestMixed(t *testing.T) {
 			*word(r.base(), uintptr(i*line)+second) = 5
 		}
 		s := newSource(Thread{Work: Mixed, Reads: mix[0], Writes: mix[1]}, []*region{r}, 0, 1, 0)
-		s.sum = 1 << 40 // what is written; what is read leaves this bit alone
+		s.sum = 1 << 40 // written; a read leaves this bit alone
 		for _, n := range []int{1, 2, 3, 100, 7, 64, 500, 323} {
 			s.do(n)
 		}
@@ -357,7 +357,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// Each lap the reader sees what the owner wrote in it.
+// Each lap the reader sees what the owner wrote in that lap.
 func TestTransferIsSeen(t *testing.T) {
 	p := prober(t)
 	c := cpus(t, p, 2)
@@ -399,7 +399,7 @@ func TestQuiet(t *testing.T) {
 	if got := p.quiet(100, time.Second); got != time.Second {
 		t.Errorf("no batch: %v", got)
 	}
-	for i := range 3000 { // a tenth of the batches is interrupted
+	for i := range 3000 { // a tenth of the batches are interrupted
 		took := 2 * time.Microsecond
 		if i%10 == 0 {
 			took = time.Second
@@ -412,7 +412,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// stopped is a clock that stands still, and says what it is told.
+// stopped is a clock that stands still, and records the steps.
 type stopped struct {
 	monotonic
 	steps []string
@@ -426,7 +426,7 @@ func (s *stopped) Measure() error {
 	return s.fail
 }
 
-// Work is what loops go by; Now says nothing to them.
+// Work is the clock of loops; Now means nothing to them.
 //
 //go:nosplit
 func (s *stopped) Work(int) time.Duration { return time.Duration(nanotime()) }
@@ -452,7 +452,7 @@ func TestStagedClock(t *testing.T) {
 	}
 }
 
-// still is a clock that does not go.
+// still is a clock that does not advance.
 type still struct{ monotonic }
 
 func (still) Now(int) time.Duration { return time.Hour }
@@ -467,8 +467,8 @@ func TestClockThatStandsStill(t *testing.T) {
 	}
 }
 
-// While a world that is stopped keeps timers from firing, and peers from coming, the
-// wait for these has an end: without it this goes on for ever.
+// While a stopped world keeps timers from firing, and peers from coming, waiting for
+// them has an end. Without that end it would wait for ever.
 func TestWaitHasAnEnd(t *testing.T) {
 	p := prober(t)
 	r, err := p.region(t.Context(), Buffer{Bytes: 4096, Nodes: node0}, key{})
@@ -492,8 +492,9 @@ func TestWaitHasAnEnd(t *testing.T) {
 	}
 }
 
-// A limit of memory that is far exceeded makes the collector run all the time, and
-// each time it stops the world twice: not while threads run that cannot be stopped.
+// A limit of memory that is far exceeded makes the collector run all the time, and each
+// time it stops the world twice. It must not do so while threads run that cannot be
+// stopped.
 func TestNoCollectionMeanwhile(t *testing.T) {
 	p := prober(t)
 	c := cpus(t, p, 2)
@@ -544,7 +545,7 @@ func TestConditions(t *testing.T) {
 	t.Logf("%+v", c)
 }
 
-// The hot loops' own speed, to look at.
+// The speed of the hot loops, for information.
 func BenchmarkChase(b *testing.B) {
 	p := prober(b)
 	r, err := p.region(b.Context(), Buffer{Bytes: 4096, Nodes: node0}, key{})
@@ -558,7 +559,7 @@ func BenchmarkChase(b *testing.B) {
 	runtime.KeepAlive(at)
 }
 
-// A chase goes on where the one before it on the same buffer ended.
+// A chase continues where the one before it on the same buffer ended.
 func TestChaseGoesOn(t *testing.T) {
 	p := prober(t)
 	j := job(Chase, 1<<20)
@@ -601,7 +602,7 @@ func TestSpin(t *testing.T) {
 	}
 }
 
-// Every thread passes its cycle so often before it is measured, however short the
+// Every thread passes its cycle this often before it is measured, however short the
 // warming time; an add at each step goes to the shared lines.
 func TestLaps(t *testing.T) {
 	p := prober(t)

@@ -24,7 +24,7 @@ var (
 	ErrBadJob = errors.New("a job that cannot be done")
 )
 
-// Prober does jobs on the running kernel, one at a time, and keeps buffers between
+// Prober runs jobs on the running kernel, one at a time, and keeps buffers between
 // them.
 type Prober struct {
 	mu    sync.Mutex
@@ -34,13 +34,13 @@ type Prober struct {
 	buf   unix.Buffer
 	cache cache
 	pager unix.Pager
-	// How long the machine's own time may go on for nothing; see giveUp.
+	// How much of the machine's own time may pass without progress; see giveUp.
 	patience time.Duration
-	// Why counters that were asked for in the last job are unknown.
+	// Why counters requested in the last job are unknown.
 	problems []error
 }
 
-// New wants the running kernel. A nil clock is the monotonic one.
+// New needs the running kernel. A nil clock is the monotonic one.
 func New(live unix.Live, clock Clock) (*Prober, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("probe the machine: only the running kernel can be probed (%w)", unix.ErrNotSupported)
@@ -53,34 +53,34 @@ func New(live unix.Live, clock Clock) (*Prober, error) {
 	return p, nil
 }
 
-// Clock is what times are taken from.
+// Clock is the source of times.
 func (p *Prober) Clock() Clock { return p.clock }
 
-// CountsBy is the table that counters are read by, and how good these are.
+// CountsBy is the event table of the counters, and their quality.
 func (p *Prober) CountsBy() (name string, how unit.Source) { return p.table.Name, p.table.How }
 
-// CountProblems says why counters that the last job asked for are unknown.
+// CountProblems says why counters requested in the last job are unknown.
 func (p *Prober) CountProblems() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.problems
 }
 
-// Close gives the kept buffers back.
+// Close frees the kept buffers.
 func (p *Prober) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cache.shrink(0)
 }
 
-// Run does a job:
+// Run runs a job:
 //
 //  1. Buffers are mapped, placed and filled, or taken from those kept.
 //  2. Threads start, each an OS thread of its own, pinned; they sleep.
 //  3. All start at once: warm, then the measured stretch.
 //
-// The garbage collector rests meanwhile: with a limit of memory (GOMEMLIMIT) it would
-// not, so there is none. A cancelled context ends it within some 100 ms.
+// The garbage collector is off meanwhile. A memory limit (GOMEMLIMIT) would start it,
+// so there is none. A cancelled context ends the run within some 100 ms.
 func (p *Prober) Run(ctx context.Context, j Job) (Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

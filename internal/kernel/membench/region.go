@@ -25,22 +25,22 @@ type region struct {
 	mem    []byte // whole pages
 	lines  int
 	cycle  bool // the chase's pointers are there
-	// next is where the chase of the last job that was alone on it ended. The next goes
-	// on from there: what a cache still has are the lines just passed, the last of the
-	// cycle to come again. From one start each time, a short chase would find its own
-	// lines of the job before.
+	// next is where the chase of the last job that was alone on it ended. The next
+	// chase continues there: a cache still has the lines just passed, which are the
+	// last of the cycle to come again. If it always began at the same place, a short
+	// chase would find its own lines of the job before.
 	next unsafe.Pointer
 	busy bool // in a job
 }
 
-// key says which kept buffer is as good as a new one. ordinal tells those of one
-// job apart.
+// key identifies kept buffers that are as good as a new one. ordinal distinguishes
+// those of one job.
 type key struct {
 	bytes   unit.Bytes
 	policy  Policy
 	nodes   set.NodeSet
 	huge    bool
-	cpu     int // that touches; with local only
+	cpu     int // of the first touch; with local only
 	ordinal int
 }
 
@@ -52,8 +52,8 @@ type cache struct {
 	limit unit.Bytes
 }
 
-// cacheLimit is an eighth of the memory: what is kept is not there for the
-// programs of this machine.
+// cacheLimit is an eighth of the memory: kept buffers are not available to the programs
+// of this machine.
 func (p *Prober) cacheLimit() (limit unit.Bytes) {
 	nodes, err := p.nodes()
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Prober) cacheLimit() (limit unit.Bytes) {
 	return limit
 }
 
-// take finds a region that no job has.
+// take finds a region that no job uses.
 func (c *cache) take(k key) *region {
 	i := slices.IndexFunc(c.kept, func(r *region) bool { return r.key == k && !r.busy })
 	if i < 0 {
@@ -83,7 +83,7 @@ func (c *cache) take(k key) *region {
 	return r
 }
 
-// release ends a job's use of its regions, and drops what is too much.
+// release ends a job's use of its regions, and drops regions above the limit.
 func (c *cache) release(used []*region) {
 	for _, r := range used {
 		r.busy = false
@@ -103,7 +103,7 @@ func (c *cache) size() (n unit.Bytes) {
 	return n
 }
 
-// dropOldest unmaps a region that no job has; false if there is none.
+// dropOldest unmaps a region that no job uses; false if there is none.
 func (c *cache) dropOldest() bool {
 	i := slices.IndexFunc(c.kept, func(r *region) bool { return !r.busy })
 	if i < 0 {
@@ -197,7 +197,7 @@ func mapRegion(b Buffer) (*region, error) {
 	return r, nil
 }
 
-// advise asks for huge pages, or forbids them. A kernel without them says EINVAL:
+// advise requests huge pages, or forbids them. A kernel without them returns EINVAL:
 // then they are forbidden anyway.
 func advise(mem []byte, huge bool) error {
 	advice := sys.MADV_NOHUGEPAGE

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// run is a job being done.
+// run is a running job.
 type run struct {
 	p       *Prober
 	job     Job
@@ -24,8 +24,8 @@ type run struct {
 	done      sync.WaitGroup // threads that have ended
 	start     futex          // 1: go
 	stop      atomic.Bool
-	late      atomic.Bool  // it was stopped since it took too long
-	deadline  int64        // of nanotime: when it does
+	late      atomic.Bool  // it was stopped because it took too long
+	deadline  int64        // of nanotime: when it is late
 	warming   atomic.Int32 // threads whose warming time is not over
 	measuring atomic.Int32 // threads whose measured stretch is not over
 }
@@ -61,7 +61,7 @@ func (j Job) parts() map[int]int {
 	return parts
 }
 
-// linesFor are the lines that all threads of a kind of work share, of a buffer's.
+// linesFor is the number of a buffer's lines that all threads of this work share.
 func linesFor(t Thread, lines int) int {
 	if t.Work == Copy {
 		return lines / 2
@@ -97,7 +97,7 @@ func newSource(t Thread, regions []*region, part, parts int, seed uint64) source
 	return s
 }
 
-// pure is what a mix of one kind is: those have loops of their own.
+// pure is the work of a mix with one kind only: that has a loop of its own.
 func pure(t Thread) Work {
 	switch {
 	case t.Work == Mixed && t.Writes == 0:
@@ -108,25 +108,26 @@ func pure(t Thread) Work {
 	return t.Work
 }
 
-// giveUp is how long the machine's own time may go on while the prober's clock has
-// not come to the end: the lab's model may be ten times as slow, or be off.
+// giveUp is how much of the machine's own time may pass before the prober's clock
+// reaches the end: the lab's model may be ten times as slow, or off.
 func (r *run) giveUp() time.Duration { return r.p.patience + 50*(r.job.Warm+r.job.Length) }
 
 var errClock = errors.New("the threads did not get to the end of the measured stretch: does the clock run")
 
 // do starts the threads and waits for them.
 //
-//  1. Each needs a P of Go's of its own, since none gives its up, and two are for
-//     everything else. That they are set, be it to what they were, also keeps the
-//     runtime from adapting them every second, which stops the world
-//     (sysmonUpdateGOMAXPROCS in runtime/proc.go); it does not do so again later.
+//  1. Each needs a P of Go's of its own, because none gives its P up, and two are for
+//     everything else. Setting the number, even to its old value, also keeps the
+//     runtime from adapting it every second, which stops the world
+//     (sysmonUpdateGOMAXPROCS in runtime/proc.go); the runtime does not do so again
+//     later.
 //  2. All are pinned and sleep: from here on the clock's time counts.
-//  3. They run until all that are measured are through.
+//  3. They run until all measured ones have finished.
 //
-// A worker is not preempted, so whoever stops the world waits for all of them; and
-// one that comes out of a system call then (its futex) waits for the world. If a
-// third waits for that one, all three wait. Hence: no collection during a run (Run),
-// Ps that stay (1), and no wait without an end (ended). What remains: where other
+// A worker is not preempted, so a goroutine that stops the world waits for all workers;
+// and a worker that comes out of a system call then (its futex) waits for the world. If
+// a third waits for that worker, all three wait. Hence: no collection during a run
+// (Run), Ps that stay (1), and no wait without an end (ended). What remains: if other
 // code of this process stops the world (runtime.GC, ReadMemStats, a profile; homenode
 // has none), a job can fail after giveUp, with errClock.
 func (r *run) do(ctx context.Context) (Result, error) {

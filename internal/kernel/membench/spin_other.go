@@ -4,14 +4,14 @@
 
 package membench
 
-// Instructions of a turn of spin, and of a call with no turn: about.
+// Approximate instructions of a turn of spin, and of a call with no turn.
 const (
 	spinTurn = 2
 	spinCall = 9
 )
 
-// The counter is the caller's own: one that threads share would be a line that
-// bounces between their CPUs. The compiler keeps a loop that does nothing.
+// The counter is the caller's own: a shared one would be a line that bounces between
+// CPUs. The compiler keeps a loop that does nothing.
 //
 //go:noinline
 //go:nosplit

@@ -23,7 +23,7 @@ type owner struct {
 	err          error
 }
 
-// noMore is the lap that ends it; 4 thousand million laps are not made.
+// noMore is the lap that ends it; 4 thousand million laps are never reached.
 const noMore = ^uint32(0)
 
 func newOwner(r *run, cpu int, s *source) *owner {

@@ -20,12 +20,12 @@ type worker struct {
 	run    *run
 	thread Thread
 	clock  Clock
-	region *region // of a chase that is alone on its buffer
+	region *region // for a chase that is alone on its buffer
 	source source
-	batch  int    // ops between two looks at the clock
+	batch  int    // ops between two clock reads
 	owner  *owner // Transfer
 	lap    uint32 // Transfer: laps made
-	looks  uint32 // that ended took; beside batch, which each batch needs, too: a line less
+	looks  uint32 // laps of ended; beside batch, which each batch needs, too: a line less
 	paces  paces
 	counts *perf.ThreadGroup
 
@@ -34,7 +34,7 @@ type worker struct {
 	problems []error
 }
 
-// main is the thread's life: it ends with it, and its pinning with both.
+// main is the thread's whole life: the thread, and its pinning, end with it.
 func (w *worker) main() {
 	defer w.run.done.Done()
 	runtime.LockOSThread()
@@ -64,9 +64,9 @@ func (w *worker) settle() {
 	}
 }
 
-// holdSignals keeps signals from the thread but for those that it causes itself.
-// SIGURG asks a goroutine to make room for others every 10 ms (sysmon in
-// runtime/proc.go); the rest is as well taken by another thread.
+// holdSignals blocks signals on the thread except those that it causes itself. SIGURG
+// asks a goroutine to yield every 10 ms (sysmon in runtime/proc.go); other threads can
+// take the rest.
 func holdSignals() (back func()) {
 	var most, old sys.Sigset_t
 	for i := range most.Val {
@@ -81,8 +81,8 @@ func holdSignals() (back func()) {
 	return func() { _ = sys.PthreadSigmask(sys.SIG_SETMASK, &old, nil) }
 }
 
-// warm works for the warming time and laps, and on until all threads have: the
-// measured stretches begin in the steady state of them all.
+// warm works for the warming time and laps, and continues until all threads have done
+// so: the measured stretches begin when all are in the steady state.
 func (w *worker) warm() {
 	if w.run.job.Warm == 0 && w.run.job.Laps == 0 {
 		return
@@ -95,8 +95,8 @@ func (w *worker) warm() {
 	w.while(&w.run.warming)
 }
 
-// measure is what the job is for. Who is through goes on working until all are:
-// the last one's stretch is as loaded as its start.
+// measure is the measured stretch. A thread that has finished works on until all have:
+// so the load on the last one's stretch does not fall.
 func (w *worker) measure() {
 	w.paces.look = w.look()
 	if w.counts != nil {
@@ -145,7 +145,7 @@ func (w *worker) stretch(length time.Duration) (ops uint64, elapsed time.Duratio
 	}
 }
 
-// laps is stretch of a transfer: elapsed is what the chases took.
+// laps is stretch for a transfer: elapsed is the time of the chases.
 func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) {
 	began := w.clock.Now(w.thread.CPU)
 	for {
@@ -158,7 +158,7 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 	}
 }
 
-// while works until no thread is left that the work is for.
+// while works until no thread needs the work any more.
 //
 //go:nosplit
 func (w *worker) while(left *atomic.Int32) {
@@ -171,10 +171,10 @@ func (w *worker) while(left *atomic.Int32) {
 	}
 }
 
-// ended says that the run is over, whether others have got to its end or not. That
-// it took too long is told by a timer; but a timer needs a world that goes on (do),
-// so every 64 batches, some 0.5 s at most, the worker looks for itself: at the
-// machine's own time, since the prober's clock may stand.
+// ended says that the run is over, finished or not. A timer reports that it took too
+// long; but a timer needs a world that runs (do). So every 64 batches, some 0.5 s at
+// most, the worker checks the machine's own time itself, because the prober's clock may
+// stand still.
 //
 //go:nosplit
 func (w *worker) ended() bool {
@@ -184,7 +184,7 @@ func (w *worker) ended() bool {
 	return w.run.stop.Load()
 }
 
-// until works on until that many ops are done, of which some are.
+// until works on until done ops are done, which all includes.
 //
 //go:nosplit
 func (w *worker) until(done, all uint64) {
@@ -193,9 +193,9 @@ func (w *worker) until(done, all uint64) {
 	}
 }
 
-// look is what a batch takes beyond its ops: some 100 instructions in the lab, and
-// 30 ns elsewhere. The least of a few tries had no interruption. A lap has nothing
-// around its chase.
+// look is the cost of a batch beyond its ops: some 100 instructions in the lab, and 30
+// ns elsewhere. The least of a few tries had no interruption. A lap has no code around
+// its chase.
 //
 //go:nosplit
 func (w *worker) look() time.Duration {
@@ -216,21 +216,21 @@ func (w *worker) look() time.Duration {
 	return least / 16
 }
 
-// Fewer batches to a stretch than slow and each interruption is in most of them;
-// more than fast, or fewer ops, and the looks themselves tell in the lab: 2 % of 32
+// With fewer batches per stretch than slow, an interruption is in most of them. With
+// more than fast, or fewer ops, the clock reads themselves count in the lab: 2 % of 32
 // misses.
 const (
 	leastOps = 32
 	mostOps  = 8192
 	slow     = 16
 	fast     = 64
-	// tick is the longest batch: of longer ones, each has a tick of the kernel's (1 to
-	// 10 ms apart, and in the lab closer, when its clock runs slowly).
+	// tick is the longest batch: each longer one would contain a tick of the kernel (1
+	// to 10 ms apart, and in the lab closer, when its clock runs slowly).
 	tick = 800 * time.Microsecond
 )
 
-// adapt finds a batch that is short against the stretch, and long against a look
-// at the clock.
+// adapt finds a batch that is short compared with the stretch, and long compared with a
+// clock read.
 //
 //go:nosplit
 func (w *worker) adapt(took, length time.Duration) {

@@ -89,7 +89,7 @@ func (c *counter) census(ctx context.Context, req CensusRequest) (migration.Cens
 	}
 	err := c.processes(ctx, req.PIDs) // 2, 3
 	if err == nil && c.result.Processes == 0 {
-		err = c.nobody()
+		err = c.noneRead()
 	}
 	if err == nil && req.Cache {
 		err = c.cache(ctx) // 4
@@ -155,9 +155,9 @@ func (c *counter) processes(ctx context.Context, pids []int) error {
 	return nil
 }
 
-// nobody is the error when no process could be read: then nothing was found, and nothing
+// noneRead is the error when no process could be read: then nothing was found, and nothing
 // is known.
-func (c *counter) nobody() error {
+func (c *counter) noneRead() error {
 	if c.unread == nil {
 		return fmt.Errorf("count pages: the processes have ended, or have no memory (%w)", unix.ErrGone)
 	}

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// askAtOnce is the number of pages in one query. The kernel takes mmap_lock anew for each
+// askAtOnce is the number of pages in one query. The kernel takes mmap_lock again for each
 // 16 of them (do_pages_stat in mm/migrate.c): larger queries save only calls.
 const askAtOnce = 4096
 

@@ -101,7 +101,7 @@ func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 }
 
 // areas are the mappings of a process. A mapping that numa_maps lacks, or shows
-// differently, is new or has changed: its pages are read all the same.
+// differently, is new or has changed: its pages are still read.
 func (c *counter) areas(pid int) ([]countedArea, error) {
 	mapped, err := readMappings(&c.buf, c.proc(pid, "numa_maps"), c.proc(pid, "maps"))
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *file) scan(int) (found, error) {
 	if s.v == nil {
 		return found{}, nil
 	}
-	if !s.r.settled(nobody) { // the previous window is still being moved, or the run is over
+	if !s.r.settled(noProcess) { // the previous window is still being moved, or the run is over
 		return found{more: true}, nil
 	}
 	s.r.j.offset = s.v.position() // everything before is done

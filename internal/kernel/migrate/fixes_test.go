@@ -286,6 +286,6 @@ func TestFrameNodes(t *testing.T) {
 		}
 	}
 	if readFrameNodes(kerneltest.Tree(t, kerneltest.Files{"/x": ""})) != nil {
-		t.Error("frames of a kernel that tells nothing")
+		t.Error("frames of a kernel that shows none")
 	}
 }

@@ -22,7 +22,7 @@ import (
 type plan struct {
 	pids   []int
 	at     int
-	rounds int // of listing processes anew
+	rounds int // of listing processes again
 	fileAt int
 	files  bool // it has reached the files
 }
@@ -32,12 +32,12 @@ const mostRounds = 4
 
 // open opens the next lane, without the lock meanwhile.
 func (r *run) open(w *worker) {
-	pid := nobody
+	pid := noProcess
 	if r.plan.at < len(r.plan.pids) {
 		pid = r.plan.pids[r.plan.at]
 		r.plan.at++
 	}
-	if pid != nobody && r.j.refused[pid] != nil {
+	if pid != noProcess && r.j.refused[pid] != nil {
 		return
 	}
 	r.opening = true
@@ -51,11 +51,11 @@ func (r *run) open(w *worker) {
 		r.lanes = append(r.lanes, w.lane)
 	case err != nil && r.patient.Err() != nil: // goOn sets the reason
 	case err == nil:
-		r.over = pid == nobody && r.plan.at == len(r.plan.pids)
-	case pid != nobody && errors.Is(err, unix.ErrGone):
+		r.over = pid == noProcess && r.plan.at == len(r.plan.pids)
+	case pid != noProcess && errors.Is(err, unix.ErrGone):
 		r.ended(pid)
 		r.loseBefore(pid)
-	case pid != nobody && errors.Is(err, unix.ErrNotPermitted):
+	case pid != noProcess && errors.Is(err, unix.ErrNotPermitted):
 		r.refuse(pid, err)
 		r.unseen(pid, err)
 	default:
@@ -79,7 +79,7 @@ func passIn(s source) *pass {
 	return nil
 }
 
-const nobody = -1 // no process: what comes after them
+const noProcess = -1 // no process: what comes after them
 
 // opened is a process, or what comes after them; nil when there is nothing, or new
 // processes were found.
@@ -89,7 +89,7 @@ func (r *run) opened(pid int) (source, error) {
 			return nil, err
 		}
 	}
-	if pid != nobody {
+	if pid != noProcess {
 		s, err := r.newProcess(pid)
 		if err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func (r *run) opened(pid int) (source, error) {
 	return r.nextFile()
 }
 
-// forked lists the processes anew and reports whether there are more.
+// forked lists the processes again and reports whether there are more.
 func (r *run) forked() bool {
 	if r.req.Again == nil || r.plan.rounds == mostRounds {
 		return false
@@ -114,7 +114,7 @@ func (r *run) forked() bool {
 	r.plan.rounds++
 	pids, err := r.req.Again()
 	if err != nil {
-		r.note("again", "list its processes anew: %v", err)
+		r.note("again", "list its processes again: %v", err)
 		return false
 	}
 	r.mu.Lock()

@@ -29,7 +29,7 @@ const NoBudget unit.Bytes = 1 << 62
 // Request is what to move, and how.
 type Request struct {
 	PIDs []int
-	// Again lists the processes anew, so that processes forked meanwhile are moved too;
+	// Again lists the processes once more, so that processes forked meanwhile are moved too;
 	// nil: PIDs are all there are.
 	Again func() ([]int, error)
 	From  set.NodeSet // empty: from every node that is not in To

@@ -35,7 +35,7 @@ func (f *finder) outside(pids []int) error {
 			continue
 		}
 		if err := f.stop(); err != nil {
-			return fmt.Errorf("find who else has the files: %w", err)
+			return fmt.Errorf("find other processes with the files: %w", err)
 		}
 		mappings, err := procfs.ReadMapped(&f.buf, f.proc(pid, "maps"), procfs.MapsBudget(), func(dev, inode uint64, sysV bool) {
 			id := ID{Dev: dev, Ino: inode}

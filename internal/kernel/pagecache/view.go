@@ -73,7 +73,7 @@ func newView(f *os.File, file File) *View {
 //  1. The size is read again for each window: files grow and shrink.
 //  2. Where the kernel has cachestat (since 6.5), it skips what is not cached, in steps
 //     that double: a TiB without a page takes milliseconds. Without it tmpfs shows its
-//     holes. Elsewhere pages over a hole may be cached all the same, and mincore has to
+//     holes. Elsewhere pages over a hole may still be cached, and mincore has to
 //     check each page, some 20 s a TiB. Files that are mostly hole are therefore left,
 //     such as one of 8 EiB that a single call makes.
 //  3. One window is mapped. A page that mincore reports as cached is touched, so that it

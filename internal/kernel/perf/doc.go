@@ -8,11 +8,10 @@
 //
 // Two quirks of the kernel shape it:
 //
-//   - The first time_enabled of a cgroup event is garbage, up to the uptime: the
-//     first sample is only a base, and later deltas that are longer than the
-//     period are not believed.
-//   - A group that the PMU cannot hold runs part of the time: its deltas are
-//     scaled by enabled / running, and the result is marked.
+//   - The first time_enabled of a cgroup event is garbage, up to the uptime. So the
+//     first sample is only a base, and a later delta longer than the period is ignored.
+//   - A group that does not fit the PMU runs part of the time: its deltas are scaled
+//     by enabled / running, and the result is marked.
 //
 // A probe's own threads are counted one by one (thread.go), by tables of their own.
 //

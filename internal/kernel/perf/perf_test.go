@@ -17,7 +17,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// fakePerf counts what it is told to; leaders are read by (cpu).
+// fakePerf counts as the test says; leaders are read by (cpu).
 type fakePerf struct {
 	next    int
 	open    map[int]int // fd → cpu
@@ -74,8 +74,8 @@ func sample(t *testing.T, g *Group, at time.Duration) Sample {
 	return s
 }
 
-// The first time_enabled is up to the uptime: the first sample is a base, and a
-// jump later (a cgroup that first runs on a CPU then) scales nothing.
+// The first time_enabled is up to the uptime: the first sample is a base, and a later
+// jump (a cgroup that first runs on a CPU then) scales nothing.
 func TestGarbageTimeEnabled(t *testing.T) {
 	f := newFake()
 	g := open(t, f)
@@ -196,7 +196,7 @@ const (
 	armCPU     = "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: %#x\nCPU revision\t: 1\n\n"
 )
 
-// Every kind of CPU picks its table, by what its system shows of it.
+// Every kind of CPU selects its table, from what its system shows.
 func TestDetect(t *testing.T) {
 	for _, c := range []struct {
 		want  string
@@ -242,7 +242,7 @@ func TestTables(t *testing.T) {
 	if how, why := Named("arm-neoverse-n1").Source(LocalLoads); how != unit.HowUnknown || !strings.Contains(why, "REMOTE_ACCESS") {
 		t.Errorf("%v %s", how, why)
 	}
-	for _, known := range event.All() { // nothing is counted that was not asked for
+	for _, known := range event.All() { // nothing is counted that was not requested
 		for i, e := range tableOf(known).Events {
 			if e.Field > RemoteLoads || i > 0 && e.Field < tableOf(known).Events[i-1].Field {
 				t.Errorf("%s: event %d is of field %d", known.Name, i, e.Field)
@@ -251,7 +251,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// What is counted can be chosen; a field can be the sum of several events.
+// The counted fields can be chosen; a field can be the sum of several events.
 func TestChosenFields(t *testing.T) {
 	f := newFake()
 	m := NewMeter(f, Config{Table: Named("amd-zen2"), Fields: []Field{Cycles, UncoreRequests, UncoreWaits}}, 4096)

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// bits are where a field of an event goes in perf_event_attr.config, lowest first.
+// bits are the place of an event's field in perf_event_attr.config, lowest first.
 type bits []struct{ low, high uint }
 
 // parseFormat reads /sys/bus/event_source/devices/PMU/format/FIELD (since 3.7).

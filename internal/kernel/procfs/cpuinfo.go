@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// CPUModel is what names a CPU for the event tables.
+// CPUModel identifies a CPU for the event tables.
 type CPUModel struct {
 	Vendor                  string // "GenuineIntel", "AuthenticAMD"; "" on other architectures
 	Family, Model, Stepping int    // x86
@@ -25,12 +25,12 @@ type CPUModel struct {
 //	model		: 85
 //	stepping	: 4
 //
-// and all of them as arm64 does, where they can be of several kinds:
+// and all of them as arm64 prints them, where they can be of several kinds:
 //
 //	CPU implementer	: 0x41
 //	CPU part	: 0xd0c
 //
-// Other architectures print other fields; then all is zero, which is no error.
+// Other architectures print other fields; then everything is zero, which is no error.
 func ParseCPUInfo(data []byte) (CPUModel, error) {
 	var m, first CPUModel
 	done := func() { // a processor ends
@@ -91,10 +91,9 @@ func ParseMIDR(data []byte) (CPUModel, error) {
 	return CPUModel{Implementer: int(n >> 24 & 0xff), Part: int(n >> 4 & 0xfff)}, nil
 }
 
-// ParseHypervisorFlag looks for "hypervisor" among the flags of the first
-// processor of /proc/cpuinfo, which every x86 hypervisor sets for its guests
-// (CPUID 1, ECX bit 31). Unknown where no flags line is: other architectures have
-// no such flag.
+// ParseHypervisorFlag looks for "hypervisor" among the flags of the first processor of
+// /proc/cpuinfo, which every x86 hypervisor sets for its guests (CPUID 1, ECX bit 31).
+// Unknown without a flags line: other architectures have no such flag.
 //
 //	flags		: fpu vme … hypervisor lahf_lm
 func ParseHypervisorFlag(data []byte) unit.Opt[bool] {
@@ -107,8 +106,7 @@ func ParseHypervisorFlag(data []byte) unit.Opt[bool] {
 	return unit.None[bool]()
 }
 
-// ParseModelName is what the first processor of /proc/cpuinfo calls itself, "" where
-// it does not:
+// ParseModelName is the name of the first processor in /proc/cpuinfo, "" without one:
 //
 //	model name	: Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
 func ParseModelName(data []byte) string {

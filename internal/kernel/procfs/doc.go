@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs parses what the kernel prints below /proc, and the meminfo of
-// a node in sysfs. Every parser is a pure function of bytes, named after its
-// file, strict about what it needs and deaf to what it does not; it converts
-// units once, here.
+// Package procfs parses what the kernel prints below /proc, and the meminfo of a node
+// in sysfs. Every parser is a pure function of bytes, named after its file. It is
+// strict about what it needs and ignores the rest; it converts units once, here.
 //
 //	/proc/stat  /proc/PID/numa_maps  /proc/PID/maps  …  ──▶ values
 //

@@ -44,7 +44,7 @@ func ParseInterrupts(data []byte) (Interrupts, error) {
 		id, rest, ok := bytes.Cut(line, []byte(":"))
 		id = bytes.TrimSpace(id)
 		if _, err := number(id); err != nil && ok {
-			continue // NMI, LOC, ERR: no device's
+			continue // NMI, LOC, ERR: not a device's
 		}
 		i := Interrupt{Number: string(id), Counts: make([]uint64, len(all.CPUs))}
 		rest, err := i.counts(rest)

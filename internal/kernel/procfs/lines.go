@@ -38,7 +38,7 @@ func lines(data []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// nextField cuts the first blank-separated field off.
+// nextField splits off the first blank-separated field.
 func nextField(line []byte) (field, rest []byte) {
 	line = bytes.TrimLeft(line, " \t")
 	if i := bytes.IndexAny(line, " \t"); i >= 0 {

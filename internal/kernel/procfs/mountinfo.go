@@ -10,16 +10,16 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// Mount is one mount, as far as we need it.
+// Mount is the part of a mount that we need.
 type Mount struct {
-	ID     uint64 // as statx(2) has it; of one namespace, and taken anew when it is unmounted
+	ID     uint64 // as in statx(2); of one namespace, and reused after it is unmounted
 	Root   string // the part of the file system that is mounted; "/" is all of it
 	Point  string
 	Type   string
 	Super  []string // options of the file system; for cgroup v1 also its controllers
 	Source string
 	Dev    uint64 // of the file system, as unix.Mkdev has it
-	// ReadOnly: this mount of it, or the file system, takes no writes.
+	// ReadOnly: this mount of it, or the file system, is read-only.
 	ReadOnly bool
 }
 
@@ -28,8 +28,9 @@ type Mount struct {
 //	34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime shared:9 - cgroup cgroup rw,cpuset
 //	41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
 //
-// Field 1 is the mount's number, field 3 MAJOR:MINOR in decimal. Fields 4 and 5 are root and mount point with \040 for a blank; any number of
-// optional fields ends at "-"; then type, source, options.
+// Field 1 is the mount's number, field 3 MAJOR:MINOR in decimal. Fields 4 and 5 are
+// root and mount point with \040 for a blank; any number of optional fields ends at
+// "-"; then type, source, options.
 func ParseMountinfo(data []byte) ([]Mount, error) {
 	var all []Mount
 	for n, line := range lines(data) {

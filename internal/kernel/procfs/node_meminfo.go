@@ -8,16 +8,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// NodeMeminfo is the memory of one node. What overlaps what (drivers/base/node.c
-// and who changes the counters):
+// NodeMeminfo is the memory of one node. Some figures include others
+// (drivers/base/node.c and the code that changes the counters):
 //
-//   - File (FilePages) has Shmem, and SwapCached, in it; a page of the swap cache
-//     that is mapped is in Anon too.
-//   - Anon (AnonPages) has AnonHuge in it, Shmem has ShmemHuge in it.
+//   - File (FilePages) includes Shmem and SwapCached; a page of the swap cache that
+//     is mapped is in Anon too.
+//   - Anon (AnonPages) includes AnonHuge, Shmem includes ShmemHuge.
 //   - Slab is SlabReclaimable + SUnreclaim.
-//   - HugePages_* count pages of the default size only, and are not in kB:
-//     numastat -m shows both wrongly (numactl#115, #152). nodeN/hugepages has all
-//     sizes; HugeTotal only tells whether there are any where that is missing.
+//   - HugePages_* count pages of the default size only, and are not in kB: numastat
+//     -m shows both wrongly (numactl#115, #152). nodeN/hugepages has all sizes; without
+//     it, HugeTotal only shows whether there are any.
 type NodeMeminfo struct {
 	Total, Free, File, Anon                  Bytes
 	Shmem, Slab, SlabReclaimable, SwapCached Bytes
@@ -26,7 +26,7 @@ type NodeMeminfo struct {
 	HugeTotal                                Count // pages
 }
 
-// Bytes is an amount that the kernel may not tell.
+// Bytes is an amount that the kernel may not show.
 type Bytes = unit.Opt[unit.Bytes]
 
 // ParseNodeMeminfo reads /sys/devices/system/node/nodeN/meminfo (since 2.6.0;

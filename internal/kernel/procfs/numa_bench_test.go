@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a line costs: /proc/PID/numa_maps of a large process has 50,000.
+// The cost of a line: /proc/PID/numa_maps of a large process has 50,000.
 func BenchmarkNumaLine(b *testing.B) {
 	text := []byte("7fef9af9f000 default\n7fef9afa0000 default anon=1 dirty=1 active=0 N0=1 kernelpagesize_kB=4\n")
 	data := bytes.Repeat(text, 1000)

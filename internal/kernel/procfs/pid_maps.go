@@ -17,12 +17,12 @@ type Area struct {
 	Range
 	Access string // "rw-p": read, write, execute, private or shared
 	Offset uint64 // in the file
-	// The file's file system, as unix.Mkdev has it, and its number there; both 0
-	// when there is no file. A System V segment has its id for a number, which may be
-	// 0, and that of another file on the same file system (newseg in ipc/shm.c).
+	// The file's file system, as unix.Mkdev has it, and its number there; both 0 when
+	// there is no file. The number of a System V segment is its id, which may be 0, and
+	// may equal that of another file on the same file system (newseg in ipc/shm.c).
 	Dev, Inode uint64
-	// Path is a file, "[heap]" and the like, or "" for anonymous memory; \040 and
-	// such as the kernel escapes them.
+	// Path is a file, "[heap]" and the like, or "" for anonymous memory; with \040 and
+	// other escapes of the kernel.
 	Path string
 }
 
@@ -77,7 +77,7 @@ func parseArea(n int, line []byte) (Area, error) {
 	return a, nil
 }
 
-// area reads what follows the addresses: access, offset, device, inode, path.
+// area reads the rest after the addresses: access, offset, device, inode, path.
 func area(r Range, rest []byte) (Area, error) {
 	access, rest := nextField(rest)
 	offset, rest := nextField(rest)
@@ -124,8 +124,8 @@ func inodeNumber(b []byte) (n uint64, err error) {
 	return n, nil
 }
 
-// EachMapped gives the file of each mapping of /proc/PID/maps (see ParseAreas) that
-// has one, as often as it is mapped. It keeps nothing of data.
+// EachMapped calls each with the file of each mapping of /proc/PID/maps (see
+// ParseAreas) that has one, as often as it is mapped. It keeps nothing of data.
 func EachMapped(data []byte, each func(dev, inode uint64, sysV bool)) error {
 	for n, line := range lines(data) {
 		if err := mapped(n, line, each); err != nil {

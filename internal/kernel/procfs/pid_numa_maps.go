@@ -33,7 +33,7 @@ type NodePages struct {
 	Pages uint64
 }
 
-// Pages is all of them.
+// Pages is the number of all pages.
 func (v VMA) Pages() (sum uint64) {
 	for _, n := range v.Nodes {
 		sum += n.Pages
@@ -41,7 +41,7 @@ func (v VMA) Pages() (sum uint64) {
 	return sum
 }
 
-// Explicit says that the pages' placement was asked for: the policy is neither
+// Explicit says that the placement of the pages was requested: the policy is neither
 // the default nor local.
 func (v VMA) Explicit() bool { return v.Policy != "default" && v.Policy != "local" }
 
@@ -53,8 +53,8 @@ func (v VMA) Mode() string {
 	return v.Policy
 }
 
-// NumaLine is a line of /proc/PID/numa_maps in place: its texts point into the
-// line, and Nodes is used again for the next one. A process may have 50,000.
+// NumaLine is a line of /proc/PID/numa_maps in place: its texts point into the line,
+// and Nodes is reused for the next line. A process may have 50,000.
 type NumaLine struct {
 	Start    uint64
 	Policy   []byte
@@ -69,7 +69,7 @@ type NumaLine struct {
 	Nodes    []NodePages
 }
 
-// VMA is what is to be kept of a line; its nodes are valid until the next Parse.
+// VMA is the part of a line that is kept; its nodes are valid until the next Parse.
 func (l *NumaLine) VMA() VMA {
 	policy := "default" // nearly always
 	if string(l.Policy) != policy {
@@ -94,10 +94,9 @@ func ParseNumaMaps(data []byte) ([]VMA, error) {
 	return all, nil
 }
 
-// Parse reads line n of /proc/PID/numa_maps (since 2.6.14; kernelpagesize_kB
-// since 3.0, 4 KiB is taken where it is missing, also because nothing is mapped).
-// Counts are in pages of that size; a transparent huge page counts as 512 small
-// ones.
+// Parse reads line n of /proc/PID/numa_maps (since 2.6.14; kernelpagesize_kB since 3.0,
+// where it is missing, also because nothing is mapped, 4 KiB is taken). Counts are in
+// pages of that size; a transparent huge page counts as 512 small ones.
 //
 //	559f03f63000 default file=/usr/bin/head mapped=2 N0=2 kernelpagesize_kB=4
 //	7f3c40000000 bind:0 anon=512 dirty=512 N0=512 kernelpagesize_kB=4
@@ -115,7 +114,7 @@ func (l *NumaLine) Parse(n int, line []byte) error {
 	return nil
 }
 
-// parse goes through the line once, by index: a fold spends most of its time here.
+// parse reads the line once, by index: a fold spends most of its time here.
 func (l *NumaLine) parse(b []byte) error {
 	l.Policy, l.File, l.Heap, l.Stack, l.Huge = nil, nil, false, false, false
 	l.PageSize, l.Anon, l.Dirty, l.MapMax, l.Nodes = 4096, 0, 0, 0, l.Nodes[:0]
@@ -157,7 +156,7 @@ func (l *NumaLine) addr(b []byte) (end int, ok bool) {
 	return len(b), len(b) > 0 && len(b) <= 16
 }
 
-// policyEnd takes a name that may have a blank: "prefer (many):0-1", "weighted
+// policyEnd is the end of a name that may have a blank: "prefer (many):0-1", "weighted
 // interleave:0".
 func policyEnd(b []byte, i int) int {
 	end := fieldEnd(b, i)
@@ -174,8 +173,8 @@ func fieldEnd(b []byte, i int) int {
 	return i
 }
 
-// field reads the field at i and returns where it ends. It looks at the first
-// letter only, where that can be none of ours.
+// field reads the field at i and returns where it ends. If the first letter rules out
+// our fields, it looks no further.
 func (l *NumaLine) field(b []byte, i int) (int, error) {
 	switch b[i] {
 	case 'N':
@@ -204,8 +203,8 @@ func (l *NumaLine) field(b []byte, i int) (int, error) {
 	return end, nil
 }
 
-// digits reads a decimal that ends at a blank, '=' or the end. Where there is
-// none, or one above maxPages, ok is false.
+// digits reads a decimal that ends at a blank, '=' or the end. Without one, or with one
+// above maxPages, ok is false.
 func digits(b []byte, i int) (v uint64, end int, ok bool) {
 	from := i
 	for i < len(b) && b[i]-'0' <= 9 {
@@ -215,8 +214,7 @@ func digits(b []byte, i int) (v uint64, end int, ok bool) {
 	return v, i, i > from && i-from <= 13 && v <= maxPages && (i == len(b) || b[i] == ' ' || b[i] == '=')
 }
 
-// maxPages keeps products with a page size far from overflowing where the size
-// is at most 16 GiB.
+// maxPages keeps products with a page size of at most 16 GiB far from overflowing.
 const maxPages = 1 << 40
 
 // count reads "anon=512"; another field, such as "active=3", is skipped.
@@ -257,6 +255,6 @@ func (l *NumaLine) node(b []byte, i int) (int, error) {
 	return end, nil
 }
 
-// Path is the file's name as the kernel means it: blanks and the like unescaped,
-// " (deleted)" at its end when it has no name any more.
+// Path is the file's real name: blanks and the like unescaped, " (deleted)" at its end
+// when it has no name any more.
 func (l *NumaLine) Path() string { return unescape(l.File) }

@@ -13,14 +13,14 @@ import (
 // TaskHints is what the kernel's NUMA balancing remembers of one thread.
 type TaskHints struct {
 	Ran     time.Duration // on a CPU since it started
-	ScanSeq uint64        // how often the kernel has walked its address space from end to end
+	ScanSeq uint64        // number of complete walks of its address space by the kernel
 	Node    unit.Opt[int] // of the CPU that it is on, or was on last
 	// Faults are pages with a hint fault by node of the page, after the kernel moved it
 	// if it did: those of the last scan, plus half of those before, and so on.
 	Faults []NodeFaults
 }
 
-// NodeFaults are one node's.
+// NodeFaults are those of one node.
 type NodeFaults struct {
 	Node  int
 	Pages uint64 // of private and of shared ones
@@ -35,22 +35,22 @@ var errPages = errors.New("not two numbers of pages")
 
 // ParseTaskHints reads /proc/PID/task/TID/sched (proc_sched_show_task and
 // print_numa_stats in kernel/sched/debug.c; these lines since 4.2, with
-// CONFIG_NUMA_BALANCING and, before 6.15, CONFIG_SCHED_DEBUG). Without them it is
-// zero. Run time is in milliseconds; a fault is one page of it, or of a huge page all.
+// CONFIG_NUMA_BALANCING and, before 6.15, CONFIG_SCHED_DEBUG). Without them it is zero.
+// Run time is in milliseconds; a fault counts one page, or all pages of a huge page.
 //
 //	se.sum_exec_runtime                          :             0.623035
 //	mm->numa_scan_seq                            :                    4
 //	current_node=0, numa_group_id=0
 //	numa_faults node=0 task_private=95 task_shared=3 group_private=0 group_shared=0
 //
-// Older kernels have the names of private and shared the wrong way round; the
-// sum is right. It is numa_faults[NUMA_MEM] of task_numa_placement
-// (kernel/sched/fair.c), which halves what it has and adds what came in once a scan:
-// no count that only grows.
+// Older kernels have the names of private and shared the wrong way round; the sum is
+// right. It is numa_faults[NUMA_MEM] of task_numa_placement (kernel/sched/fair.c),
+// which halves the old count and adds the new faults once a scan: it is not a counter
+// that only grows.
 func ParseTaskHints(data []byte) (TaskHints, error) {
 	var h TaskHints
-	// The name of the thread comes first, and may hold a line that looks like one of
-	// ours, but not the rule of 60 and more dashes below it.
+	// The name of the thread comes first. It may contain a line like one of ours, but
+	// not the rule of 60 and more dashes below it.
 	_, body, _ := bytes.Cut(data, []byte("\n--------------------------------------------------"))
 	for n, line := range lines(body) {
 		if err := h.line(line); err != nil {
@@ -78,7 +78,7 @@ func (h *TaskHints) line(line []byte) (err error) {
 	return err
 }
 
-// maxNode bounds what a node may be called: CONFIG_NODES_SHIFT is at most 10.
+// maxNode bounds a node's number: CONFIG_NODES_SHIFT is at most 10.
 const maxNode = 1 << 10
 
 func (h *TaskHints) faults(line []byte) error {

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Of Linux 6.18, shortened; figures of a second node added.
+// From Linux 6.18, shortened; with figures of a second node added.
 const taskSched = `homenode-load (8746, #threads: 1)
 -------------------------------------------------------------------
 se.exec_start                                :      69677081.758199

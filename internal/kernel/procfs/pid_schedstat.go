@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ParseSchedstat reads how long a thread was runnable and did not run from
-// /proc/PID/task/TID/schedstat (since 2.6.25, with CONFIG_SCHED_INFO): time on
-// a CPU and time waiting for one, in nanoseconds, and how often it ran.
+// ParseSchedstat reads how long a thread was runnable and did not run, from
+// /proc/PID/task/TID/schedstat (since 2.6.25, with CONFIG_SCHED_INFO): time on a CPU
+// and time waiting for one, in nanoseconds, and the number of times it ran.
 //
 //	1183938 18217 12
 //
@@ -25,8 +25,8 @@ func ParseSchedstat(data []byte) (waited time.Duration, err error) {
 	return time.Duration(n), nil
 }
 
-// ParseRunTime reads how long a thread was on a CPU from the same line. Of one that
-// runs now the time since the last tick or switch is not in it yet.
+// ParseRunTime reads how long a thread was on a CPU from the same line. For a thread
+// that runs now, the time since the last tick or switch is missing.
 func ParseRunTime(data []byte) (ran time.Duration, err error) {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	text, _ := nextField(line)

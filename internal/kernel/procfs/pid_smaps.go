@@ -9,8 +9,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// SmapsArea is a mapping of /proc/PID/smaps. Pages of hugetlbfs are in HugeTLB
-// only: RSS and Referenced do not have them.
+// SmapsArea is a mapping of /proc/PID/smaps. Pages of hugetlbfs are in HugeTLB only,
+// not in RSS and Referenced.
 type SmapsArea struct {
 	Area
 	PageSize   unit.Bytes // KernelPageSize
@@ -33,7 +33,7 @@ var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss o
 //	AnonHugePages:      2048 kB
 //	VmFlags: rd wr mr mw me ac
 //
-// A kernel thread has none. Lines that are not needed are not looked at.
+// A kernel thread has none. Lines that are not needed are skipped.
 func ParseSmaps(data []byte) ([]SmapsArea, error) {
 	var p smapsParser
 	for n, line := range lines(data) {
@@ -95,7 +95,7 @@ func smapsHead(n int, line []byte) (SmapsArea, error) {
 	return SmapsArea{Area: a}, nil
 }
 
-// field takes a line in, and says 1 for one that every mapping has.
+// field reads a line, and returns 1 for one that every mapping has.
 func (a *SmapsArea) field(key string, rest []byte) (always int, err error) {
 	var into *unit.Bytes
 	switch key {

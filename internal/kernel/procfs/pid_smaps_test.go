@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Of Linux 6.18, the second mapping with figures made up.
+// From Linux 6.18, the second mapping with invented figures.
 const smapsAreas = `55fe2928c000-55fe2928e000 r--p 00000000 fe:00 247278                     /usr/bin/head
 Size:                  8 kB
 KernelPageSize:        4 kB
@@ -77,7 +77,7 @@ func TestDecodeSmapsAreas(t *testing.T) {
 	}
 }
 
-// This kernel's own can be read, and say what maps says.
+// This kernel's own file can be read, and agrees with maps.
 func TestParitySmaps(t *testing.T) {
 	data, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {

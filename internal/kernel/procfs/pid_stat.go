@@ -7,7 +7,7 @@ import "bytes"
 // TaskStat is the part of /proc/PID/stat or /proc/PID/task/TID/stat we use.
 type TaskStat struct {
 	Ticks  uint64 // utime + stime, in ticks of USER_HZ
-	Start  uint64 // ticks after boot; with the pid it names a process for good
+	Start  uint64 // ticks after boot; with the pid it identifies a process
 	CPU    int    // the CPU it last ran on
 	Parent int    // process id; 0 where the parent is outside the PID namespace
 	Flags  uint64 // PF_… of include/linux/sched.h
@@ -17,8 +17,8 @@ type TaskStat struct {
 // KernelThread says that it has no memory of its own (PF_KTHREAD).
 func (s TaskStat) KernelThread() bool { return s.Flags&0x00200000 != 0 }
 
-// TaskName is the name in /proc/PID/stat: what stands between the first and the
-// last parenthesis.
+// TaskName is the name in /proc/PID/stat: the text between the first and the last
+// parenthesis.
 func TaskName(data []byte) string {
 	from, to := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if from < 0 || to <= from {

@@ -15,16 +15,15 @@ type TaskStatus struct {
 	CPUs set.CPUSet
 	Mems set.NodeSet
 	UID  unit.Opt[int] // effective
-	Real unit.Opt[int] // user, of who started it
-	// Process is the process that a thread is of: itself if it is the first.
+	Real unit.Opt[int] // user, which started it
+	// Process is the process of a thread: itself if it is the first.
 	Process unit.Opt[int]
 	// Caps are the effective capabilities, a bit each: CapNice, CapPtrace.
 	Caps unit.Opt[uint64]
 	Swap unit.Opt[unit.Bytes]
 }
 
-// Capabilities that acting on other processes takes, from
-// include/uapi/linux/capability.h.
+// Capabilities needed to act on other processes, from include/uapi/linux/capability.h.
 const (
 	CapPtrace = 1 << 19
 	CapNice   = 1 << 23

@@ -10,18 +10,21 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// What is kept of one process's mappings. A process may have 65,530 (vm.max_map_count, an
-// administrator may allow more), each of a file of its own with a path of 4 KiB, that the
-// kernel prints with four bytes for each that is not plain.
+// Bounds of what is kept of one process's mappings. A process may have 65,530
+// (vm.max_map_count; an administrator may allow more), each of a file of its own with a
+// path of 4 KiB, in which the kernel prints four bytes for each character that is not
+// plain.
 const (
 	maxMappings = 1 << 20
-	// maxNames are bytes of different paths and policies: 65,530 files of 120 bytes.
+	// maxNames bounds the bytes of different paths and policies: 65,530 files of 120
+	// bytes.
 	maxNames = 8 << 20
 )
 
-// MapsBudget is for the mappings of one process, where they are needed as a whole: to
-// move or count its pages. Text of 65,530 mappings with the longest path there can be, as
-// plain characters; and the kernel walks all page tables for it: some 15 s for 1 TiB.
+// MapsBudget is for the mappings of one process, where all of them are needed: to move
+// or count its pages. It allows the text of 65,530 mappings with the longest possible
+// path in plain characters; and the kernel walks all page tables for it: some 15 s for
+// 1 TiB.
 func MapsBudget() *unix.Budget { return unix.NewBudget(256<<20, 30*time.Second) }
 
 // names keeps one copy of each text.
@@ -122,8 +125,8 @@ func ReadSmaps(buf *unix.Buffer, path string, b *unix.Budget) ([]SmapsArea, erro
 	return p.end()
 }
 
-// ReadMapped is EachMapped of a file, line by line and within a budget. It says how many
-// mappings there are.
+// ReadMapped is EachMapped of a file, line by line and within a budget. It returns the
+// number of mappings.
 func ReadMapped(buf *unix.Buffer, path string, b *unix.Budget, each func(dev, inode uint64, sysV bool)) (mappings int, err error) {
 	err = buf.Lines(path, "/proc/PID/maps", b, func(n int, line []byte) error {
 		mappings = n

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Read by line, each file says what it says as a whole.
+// Read by line, each file gives the same as read whole.
 func TestStreamsAreTheParsers(t *testing.T) {
 	var buf unix.Buffer
 	for _, file := range []string{"maps", "numa_maps", "smaps"} {
@@ -51,7 +51,7 @@ func TestStreamsAreTheParsers(t *testing.T) {
 	}
 }
 
-// mappingsOf writes a maps of so many mappings, each of the file that name says.
+// mappingsOf writes a maps of n mappings, each of the file that name returns.
 func mappingsOf(t *testing.T, n int, name func(int) string) string {
 	t.Helper()
 	var text strings.Builder
@@ -65,8 +65,8 @@ func mappingsOf(t *testing.T, n int, name func(int) string) string {
 	return path
 }
 
-// One file that is mapped many times under a long path takes the memory of one path; as
-// many files with long paths are refused.
+// One file that is mapped many times under a long path takes the memory of one path;
+// the same number of files with long paths is refused.
 func TestManyMappingsTakeLittleMemory(t *testing.T) {
 	const n = 8000
 	long := "/" + strings.Repeat("directory/", 400)

@@ -250,7 +250,7 @@ func TestDecodeInterrupts(t *testing.T) {
 	}
 }
 
-// All that a line can hold, and what a process of 500 lines folds by.
+// All that a line can hold, and the line of a fold of a process with 500 lines.
 func TestDecodeNumaLine(t *testing.T) {
 	var l NumaLine
 	line := "7f3c80000000 weighted interleave:0-1 file=/a\\040b\\040(deleted) huge anon=1 dirty=2 mapped=3 mapmax=4 swapcache=5 active=0 writeback=1 N0=1 N31=2 kernelpagesize_kB=1048576"
@@ -273,7 +273,7 @@ func TestDecodeNumaLine(t *testing.T) {
 	}
 }
 
-// The kernel's own file is read without a complaint.
+// The kernel's own file is read without an error.
 func TestNumaMapsLive(t *testing.T) {
 	data, err := os.ReadFile("/proc/self/numa_maps")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// CPUTicks is what one CPU did since boot, in ticks of USER_HZ (100 a second).
+// CPUTicks is the activity of one CPU since boot, in ticks of USER_HZ (100 a second).
 type CPUTicks struct {
 	CPU   int
 	Busy  uint64 // user, nice, system, irq, softirq; guest time is in user
@@ -57,8 +57,8 @@ func parseCPULine(id, rest []byte) (CPUTicks, error) {
 }
 
 // ParseStatBusy reads the first line of /proc/stat, the sum of all CPUs: ticks that
-// were not idle, stolen ones (since 2.6.11) included, since whoever had them kept
-// this host busy.
+// were not idle. Stolen ones (since 2.6.11) are included, because another guest kept
+// this host busy with them.
 func ParseStatBusy(data []byte) (uint64, error) {
 	first, _, _ := bytes.Cut(data, []byte{'\n'})
 	name, rest := nextField(first)

@@ -11,7 +11,7 @@ import (
 // Count is a counter that the kernel may not have.
 type Count = unit.Opt[uint64]
 
-// Vmstat is what /proc/vmstat counts of NUMA balancing and of swapping since boot.
+// Vmstat is /proc/vmstat's counters of NUMA balancing and of swapping since boot.
 type Vmstat struct {
 	PTEUpdates, HintFaults, HintLocal, PagesMigrated, MigrateFailed Count
 	SwapIn, SwapOut                                                 Count // pages
@@ -66,7 +66,7 @@ func counters(file string, data []byte, want func(key []byte) *Count) error {
 	return nil
 }
 
-// Numastat is what a node counted since boot, in pages.
+// Numastat is a node's counters since boot, in pages.
 type Numastat struct {
 	Hit, Miss, Foreign, InterleaveHit, LocalNode, OtherNode Count
 }

@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// Top is the folder in an archive that everything is in.
+// Top is the folder in an archive that contains everything.
 const Top = "homenode-record"
 
 // ErrNotRecord marks an archive that Write did not write.
 var ErrNotRecord = errors.New("not an archive of 'homenode record'")
 
 // Limits of an archive, so that a small one cannot fill the memory: the largest
-// machines have some 100,000 files of together 50 MiB.
+// machines have some 100,000 files with 50 MiB together.
 const (
 	maxEntries = 1 << 20
 	maxBytes   = 256 << 20
 )
 
-// Write writes the tree as a .tar.gz that is a function of its files: it tells no
+// Write writes the tree as a .tar.gz that depends on its files only: it contains no
 // time, no user and no host.
 func (t Tree) Write(w io.Writer) error {
 	zipped := gzip.NewWriter(w)
@@ -48,7 +48,7 @@ func (t Tree) Write(w io.Writer) error {
 	return errors.Join(archive.Close(), zipped.Close())
 }
 
-// readme says in the record itself what it is; it also marks a folder as one.
+// readme says in the record itself what it is; it also marks a folder as a record.
 const readme = `A machine's topology, saved by 'homenode record'.
 It has files of /sys and /proc that describe CPUs, caches, memory, NUMA nodes and
 PCI devices, and none with serial numbers, host names, hardware addresses or
@@ -100,7 +100,7 @@ func (t Tree) whole(rest io.Reader) (Tree, error) {
 	return t, nil
 }
 
-// broken tells a strange archive from one that ends too early or never.
+// broken distinguishes a foreign archive from one that ends too early or never.
 func (t Tree) broken(err error, left int64) error {
 	switch {
 	case left <= 0:
@@ -125,7 +125,7 @@ func entryOf(h *tar.Header, r io.Reader) (File, error) {
 		f.Link = h.Linkname
 		return f, nil
 	case h.Typeflag != tar.TypeReg || clean != name || h.Size > maxFile:
-		return File{}, fmt.Errorf("read archive: %.60q is no file that is saved (%w)", h.Name, ErrNotRecord)
+		return File{}, fmt.Errorf("read archive: %.60q is not a file that 'homenode record' saves (%w)", h.Name, ErrNotRecord)
 	}
 	var err error
 	f.Data, err = io.ReadAll(r)

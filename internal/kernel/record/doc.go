@@ -7,10 +7,10 @@
 //	                                                        └─▶ FS: read like any other tree
 //	.tar.gz ── Load ──▶ Tree
 //
-// What is saved is an allow-list: a file that no pattern names is not opened, and
-// what may stand in one that is named is limited too (see filter.go). There are
-// no links, serial numbers, host names, hardware addresses or command lines.
+// What is saved is an allow-list: a file that no pattern names is not opened, and the
+// text of a named file is limited too (see filter.go). There are no links, serial
+// numbers, host names, hardware addresses or command lines.
 //
-// It is NOT for: recordings of windows over time, or trees that others made
+// It is NOT for: recordings of windows over time, or trees that other programs made
 // (kernel.Root reads those).
 package record

@@ -8,27 +8,28 @@ import (
 	"strings"
 )
 
-// filter returns what may be saved of a file's text. What may not becomes "?",
-// so that a file that was malformed still is.
+// filter returns the part of a file's text that may be saved. The rest becomes "?", so
+// that a malformed file stays malformed.
 type filter func(text string) string
 
 var (
 	number  = regexp.MustCompile(`^\(?-?(0x)?[0-9a-fA-F]{1,20}K?([-:/][0-9]{1,5})*\)?$`)
 	decimal = regexp.MustCompile(`^\(?-?[0-9]{1,20}\)?$`)
-	// name is a counter's: a few digits as in "dma32", never as many as a serial.
+	// name is the name of a counter: with a few digits as in "dma32", never as many as
+	// a serial number.
 	name    = regexp.MustCompile(`^[A-Za-z_-]+([0-9]{1,2}[A-Za-z]{0,2})?(\([a-z]+\))?:?$`)
 	release = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)?`)
 )
 
-// known are all words that files of words may have.
+// known are all words that may be in files of words.
 var known = []string{
 	"Data", "Instruction", "Unified", // cache/index*/type
 	"on", "off", "forceoff", "notsupported", "notimplemented", // smt/control
 	"always", "madvise", "never", "defer", "defer+madvise", "true", "false", // mm
 }
 
-// tokens replaces every token that is not as it should be. Blanks, commas and the
-// NULs that some trees are padded with stay.
+// tokens replaces every token that ok refuses. Blanks, commas and the NULs that some
+// trees are padded with stay.
 func tokens(text string, ok func(string) bool) string {
 	var b strings.Builder
 	for text != "" {
@@ -59,18 +60,18 @@ func counters(text string) string {
 	return tokens(text, func(s string) bool { return decimal.MatchString(s) || len(s) <= 48 && name.MatchString(s) })
 }
 
-// words are settings: a choice out of a few, the chosen one in brackets.
+// words are settings: one choice of a few, the chosen one in brackets.
 func words(text string) string {
 	return tokens(text, func(s string) bool {
 		return decimal.MatchString(s) || slices.Contains(known, strings.Trim(s, "[]"))
 	})
 }
 
-// version is a kernel's, without what its builder added.
+// version is a kernel's version, without its builder's suffix.
 func version(text string) string { return release.FindString(text) + "\n" }
 
-// cpuinfoKeys tell what a CPU is. "Serial" (Arm), "identification" (s390) and
-// "machine" (POWER) tell which one.
+// cpuinfoKeys describe the kind of CPU. "Serial" (Arm), "identification" (s390) and
+// "machine" (POWER) would identify the single CPU.
 var cpuinfoKeys = []string{
 	"processor", "vendor_id", "cpu family", "model", "model name", "stepping", "microcode", "cache size",
 	"physical id", "siblings", "core id", "cpu cores", "flags", "bugs", "address sizes",
@@ -78,7 +79,7 @@ var cpuinfoKeys = []string{
 	"cpu", "revision", "platform", "isa", "mmu", "uarch",
 }
 
-// cpuinfo keeps the lines of these keys, and those that part the CPUs.
+// cpuinfo keeps the lines of these keys, and the lines that separate the CPUs.
 func cpuinfo(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -92,8 +93,8 @@ func cpuinfo(text string) string {
 
 var architecture = regexp.MustCompile(`^[a-z0-9_]{1,16}$`)
 
-// noFile keeps what is read of hwloc's file for what no file tells: the page size,
-// and for lstopo the architecture. It also has the host's name.
+// noFile keeps the part of hwloc's file that replaces missing files: the page size, and
+// for lstopo the architecture. The file also has the host's name.
 func noFile(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -108,14 +109,14 @@ func noFile(text string) string {
 	return b.String()
 }
 
-// address is a name that holds a hardware address: enx0123456789ab, ibx and more.
+// address is a name that contains a hardware address: enx0123456789ab, ibx and more.
 var address = regexp.MustCompile(`[0-9a-f]{12,}|([0-9a-fA-F]{2}[:_-]){5}[0-9a-fA-F]{2}`)
 
 // plain are names that the kernel, udev or a person gives a device.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.+-]{0,31}$`)
 
-// aliases gives the names that may not be saved others, in the order of their
-// coming: enx0123456789ab becomes anon1.
+// aliases replaces names that may not be saved, in the order in which they come:
+// enx0123456789ab becomes anon1.
 type aliases map[string]string
 
 func (a aliases) of(name string) string {

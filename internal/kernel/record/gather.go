@@ -26,7 +26,7 @@ type File struct {
 // Tree is a recorded machine: files by path, relative to the root.
 type Tree struct{ Files []File }
 
-// Bytes is what the files hold.
+// Bytes is the size of all files together.
 func (t Tree) Bytes() unit.Bytes {
 	n := 0
 	for _, f := range t.Files {
@@ -39,9 +39,9 @@ func (t Tree) Bytes() unit.Bytes {
 // have some 1 MiB.
 const maxFile = 8 << 20
 
-// Gather reads what the rules name. page is the size of a page where the root has
-// no file that tells it, as on a live host. The error joins what could not be
-// read; the tree has the rest.
+// Gather reads the files that the rules name. page is the size of a page if the root
+// has no file with it, as on a live host. The error joins what could not be read; the
+// tree has the rest.
 func Gather(root fs.FS, page unit.Opt[unit.Bytes]) (Tree, error) {
 	g := gatherer{root: root, dirs: map[string][]string{}, saved: map[string]bool{}, anon: aliases{}}
 	for _, r := range rules {
@@ -57,7 +57,7 @@ func Gather(root fs.FS, page unit.Opt[unit.Bytes]) (Tree, error) {
 
 const noFilePath = "proc/hwloc-nofile-info"
 
-// machineName is what uname says of this host: only a live one lacks the file.
+// machineName is uname's name of this host: only a live one lacks the file.
 func machineName() string {
 	if name, ok := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]; ok {
 		return name
@@ -74,7 +74,7 @@ type gatherer struct {
 	errs  []error
 }
 
-// add takes a file once, under a path that names nobody.
+// add adds a file once, under a path without names of people or hosts.
 func (g *gatherer) add(f File) {
 	steps := strings.Split(f.Path, "/")
 	for i, s := range steps {
@@ -121,8 +121,8 @@ func (g *gatherer) file(path string, filter filter) {
 	}
 }
 
-// walk finds the paths that the steps of a pattern stand for. A last step without
-// a wildcard is not looked for: opening it will tell.
+// walk finds the paths that match the steps of a pattern. A last step without a
+// wildcard is not checked: opening it will show whether it exists.
 func (g *gatherer) walk(at, steps []string, found func(path string)) {
 	if len(steps) == 0 {
 		found(strings.Join(at, "/"))
@@ -186,7 +186,7 @@ func matches(pattern, name string) bool {
 
 var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// classLinks saves which PCI device a name belongs to: sys/class/net/eth0 leads to
+// classLinks saves the PCI device of a name: sys/class/net/eth0 leads to
 // …/0000:02:00.0/net/eth0, or, before 2.6.25, its "device" to …/0000:02:00.0.
 func (g *gatherer) classLinks() {
 	for _, class := range []string{"net", "infiniband", "block", "nvme", "drm"} {
@@ -198,8 +198,8 @@ func (g *gatherer) classLinks() {
 	}
 }
 
-// classLink saves a link as its last PCI address and what follows it, at most the
-// last so many steps: no more is read of it, and the rest names ports and disks.
+// classLink saves a link as its last PCI address and the steps after it, at most the
+// last few: readers need no more of it, and the rest names ports and disks.
 func (g *gatherer) classLink(path, dir string, after int) {
 	target, err := fs.ReadLink(g.root, path)
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package record
 
-// rule says which files are saved, by a path in which a "*" stands for what
-// follows. A path that ends in "/" is a directory of which the name alone counts.
+// rule names files to save, by a path in which a "*" stands for the rest. A path that
+// ends in "/" is a directory, and only its name counts.
 type rule struct {
 	path   string
 	filter filter
@@ -15,9 +15,9 @@ const (
 	pci  = "sys/bus/pci/devices/"
 )
 
-// rules is all that is saved. Before a line is added: can the file name its
-// owner, the host, or a single part of it? The proc and sysfs files are described
-// in Documentation/ABI and Documentation/filesystems/proc.rst.
+// rules is all that is saved. Before you add a line: can the file identify its owner,
+// the host, or a single part of it? The proc and sysfs files are described in
+// Documentation/ABI and Documentation/filesystems/proc.rst.
 var rules = []rule{
 	{cpu + "{online,offline,possible,present,kernel_max}", numbers},
 	{cpu + "smt/{active,control}", words},

@@ -24,8 +24,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// full is a tree with some of everything that a machine is read from, and much
-// that must stay where it is.
+// full is a tree with some of everything that a machine is read from, and much that
+// must not be saved.
 func full() fstest.MapFS {
 	tree := fstest.MapFS{}
 	for path, text := range kerneltest.TwoNodes() {
@@ -68,8 +68,8 @@ func full() fstest.MapFS {
 	return tree
 }
 
-// roundTrip says that the tree, its archive and its folder are the machine that
-// was recorded.
+// roundTrip checks that the tree, its archive and its folder give the machine that was
+// recorded.
 func roundTrip(t *testing.T, source fs.FS) Tree {
 	t.Helper()
 	want, wantErr := machine.ParseSysfs(source, "x")
@@ -118,7 +118,7 @@ func TestRoundTrip(t *testing.T) {
 	roundTrip(t, fstest.MapFS{cpu + "cpu0/topology/core_id": {Data: []byte("0")}})
 }
 
-// A machine that was malformed still is, in the same places.
+// A malformed machine is still malformed, in the same places.
 func TestRoundTripOfMalformed(t *testing.T) {
 	for path, text := range map[string]string{
 		node + "node0/distance": "10 x\n", node + "node1/cpulist": "2-\x00\x013,boom\n", cpu + "cpu0/cache/index2/size": "big\n",
@@ -138,7 +138,7 @@ func TestRoundTripOfMalformed(t *testing.T) {
 	}
 }
 
-// secrets are what a machine's files can tell of its owner.
+// secrets are what a machine's files can reveal of its owner.
 var secrets = []string{"SECRET", "0123456789ab", "01:23:45:67:89:ab", "jolly"}
 
 func TestNothingLeaks(t *testing.T) {
@@ -234,7 +234,7 @@ func TestSave(t *testing.T) {
 		}
 	}
 	if err := saved.Save(foreign, true); !errors.Is(err, ErrExists) {
-		t.Errorf("a folder of somebody's was replaced: %v", err)
+		t.Errorf("a user's folder was replaced: %v", err)
 	}
 	if err := saved.Save(filepath.Join(dir, "none/m.tar.gz"), false); err == nil {
 		t.Error("saved to where there is no folder")
@@ -309,7 +309,7 @@ func gzipped(t testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// A bomb ends at the limit.
+// A decompression bomb ends at the limit.
 func TestReadBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("unpacks 256 MiB")

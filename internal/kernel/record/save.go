@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// ErrExists says that nothing was overwritten.
+// ErrExists means that nothing was overwritten.
 var ErrExists = errors.New("it exists already")
 
-// IsArchive says whether a path is that of an archive, by its name.
+// IsArchive says whether a path names an archive.
 func IsArchive(path string) bool {
 	return strings.HasSuffix(path, ".tar.gz") || strings.HasSuffix(path, ".tgz")
 }
 
-// Save writes the tree to an archive or a folder, all of it or nothing. Only with
-// force does it replace a file, or a folder that is a record.
+// Save writes the tree to an archive or a folder, all of it or nothing. Only with force
+// does it replace a file, or a folder that is a record.
 func (t Tree) Save(out string, force bool) error {
 	if _, err := os.Lstat(out); err == nil && !force {
 		return fmt.Errorf("save %s: %w", out, ErrExists)
@@ -35,7 +35,7 @@ func (t Tree) saveArchive(out string) error {
 	if err != nil {
 		return fmt.Errorf("save %s: %w", out, err)
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
+	defer os.Remove(f.Name()) // renamed already when all went well
 	err = errors.Join(t.Write(f), f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), out)
@@ -49,7 +49,7 @@ func (t Tree) saveArchive(out string) error {
 func (t Tree) saveFolder(out string) error {
 	out = filepath.Clean(out)
 	if info, err := os.Lstat(out); err == nil && !(info.IsDir() && isRecord(out)) {
-		return fmt.Errorf("save %s: %w, and is no folder that was written by 'homenode record'", out, ErrExists)
+		return fmt.Errorf("save %s: %w, and is not a folder that 'homenode record' wrote", out, ErrExists)
 	}
 	temp, err := os.MkdirTemp(filepath.Dir(out), ".homenode-record-*")
 	if err != nil {
@@ -69,7 +69,7 @@ func (t Tree) saveFolder(out string) error {
 	return nil
 }
 
-// replace puts a folder in the place of another, or that one back.
+// replace puts a folder in the place of another, or puts that one back.
 func replace(out, fresh, aside string) error {
 	if err := os.Rename(out, aside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -81,7 +81,7 @@ func replace(out, fresh, aside string) error {
 	return err
 }
 
-// isRecord knows a folder by its README: another must not be removed.
+// isRecord recognises a record by its README: another folder must not be removed.
 func isRecord(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, readmeFile))
 	return err == nil && string(data) == readme

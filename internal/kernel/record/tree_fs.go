@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// FS is the tree as a file system. Links can be read and are not followed: what
-// reads a machine wants to know where they point to, and nothing of what is there.
+// FS is the tree as a file system. Links can be read and are not followed: a reader of
+// machines needs to know where they point to, and nothing of what is there.
 func (t Tree) FS() fs.FS {
 	m := &memory{entries: map[string]*entry{".": {name: ".", mode: fs.ModeDir | 0o555}}}
 	for _, f := range t.Files {
@@ -54,7 +54,8 @@ func (e *entry) Sys() any                   { return nil }
 func (e *entry) Type() fs.FileMode          { return e.mode.Type() }
 func (e *entry) Info() (fs.FileInfo, error) { return e, nil }
 
-// put adds an entry and the directories it is in; the first of a name stays.
+// put adds an entry and the directories above it; of several with one name the first
+// stays.
 func (m *memory) put(name string, e *entry) {
 	if !fs.ValidPath(name) {
 		return
@@ -92,7 +93,7 @@ func (m *memory) find(op, name string) (*entry, error) {
 func (m *memory) Open(name string) (fs.File, error) {
 	e, err := m.find("open", name)
 	if err == nil && e.link != "" {
-		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist} // it leads to nothing that was saved
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist} // the link leads to a file that was not saved
 	}
 	if err != nil {
 		return nil, err

@@ -25,11 +25,11 @@ type FS struct {
 	Least, Step    uint64 // MB
 	MB             uint64 // of the default group: 100 (percent), 2048 (AMD)
 	Features       []string
-	Words          map[string]string // by file: what it says in place of a figure
-	// Stale has the first reading of a group be what is left of its RMID's past.
+	Words          map[string]string // by file: its text in place of a figure
+	// Stale makes the first reading of a group be what is left of its RMID's past.
 	Stale bool
-	// Before is asked before every operation ("read", "dirs", "id", "make", "remove",
-	// "write"), After after one that was done.
+	// Before is called before every operation ("read", "dirs", "id", "make", "remove",
+	// "write"), After after each one that was done.
 	Before func(op, name string) error
 	After  func(op, name string)
 	Extra  map[string]string // files of info/
@@ -83,19 +83,19 @@ func (f *FS) Start(tids ...int) {
 	}
 }
 
-// Fork makes a task where its parent is.
+// Fork makes a task in its parent's group.
 func (f *FS) Fork(parent, child int) { t := *f.tasks[parent]; f.tasks[child] = &t }
 
 // End ends a task.
 func (f *FS) End(tid int) { delete(f.tasks, tid) }
 
-// Tick is time going on: RMIDs leave limbo.
+// Tick advances time: RMIDs leave limbo.
 func (f *FS) Tick() {
 	f.now++
 	f.limbo = slices.DeleteFunc(f.limbo, func(at int) bool { return at <= f.now })
 }
 
-// Moves has a task move bytes in a domain.
+// Moves makes a task move bytes in a domain.
 func (f *FS) Moves(tid, domain int, total, local uint64) {
 	t := f.tasks[tid]
 	g := f.groups[t.mon]
@@ -106,7 +106,7 @@ func (f *FS) Moves(tid, domain int, total, local uint64) {
 	c.Total, c.Local, c.LLC = c.Total+total, c.Local+local, total/100
 }
 
-// Group is where a task is: the path of its innermost group.
+// Group is the group of a task: the path of its innermost group.
 func (f *FS) Group(tid int) string {
 	t := f.tasks[tid]
 	if t.mon != "" {
@@ -121,7 +121,7 @@ func (f *FS) Groups() []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// Counts is what a group's own RMID has counted, to be changed.
+// Counts is the count of a group's own RMID, to be changed.
 func (f *FS) Counts(name string, domain int) *Counts { return f.groups[name].counts[domain] }
 
 func (f *FS) before(op, name string) error {
@@ -296,7 +296,7 @@ func (f *FS) writeTask(dir string, g *group, text string) error {
 	return nil
 }
 
-// writeSchemata parses all lines first and then takes them, as the kernel does.
+// writeSchemata parses all lines first and then applies them, as the kernel does.
 func (f *FS) writeSchemata(g *group, text string) error {
 	type set struct {
 		resource string

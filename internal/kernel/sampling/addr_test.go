@@ -165,8 +165,8 @@ func TestDecodeLevel(t *testing.T) {
 	}
 }
 
-// What the lab's PMU says of each kind of hit (data_source in lab/pmu/sampling.c):
-// lines that another CPU had changed are told from others, near and far.
+// The lab PMU's data source of each kind of hit (data_source in lab/pmu/sampling.c):
+// lines that another CPU had changed are distinguished from others, near and far.
 func TestDecodeCoherence(t *testing.T) {
 	const (
 		snoopNone, snoopHit = 1 << (19 + 1), 1 << (19 + 2)

@@ -12,13 +12,12 @@
 //	                                   │ Add
 //	Space: /proc/PID/maps, symbols ──▶ Folder{places by mapping, cache lines} ──Samples──▶ snapshot.Samples
 //
-// Samples cost the sampled an interrupt each, or each few: the period bounds
-// that. A sampler samples only while Collect runs.
+// Samples cost the sampled program an interrupt each, or one for a few: the period
+// bounds that. A sampler samples only while Collect runs.
 //
-// Where samples mean less than they seem to: Intel knows of a store only whether
-// it hit L1 (Level is Unknown otherwise), picks loads at random, and gives a
-// latency that includes waiting for older loads. What is a model's is marked so
-// by Table.How.
+// Samples may mean less than they seem to: Intel knows of a store only whether it hit
+// L1 (Level is Unknown otherwise), selects loads at random, and gives a latency that
+// includes waiting for older loads. Table.How marks what comes from a model.
 //
 // A function is named from the symbol tables of ELF files:
 //

@@ -12,16 +12,16 @@ import (
 
 const (
 	lineShift, pageShift = 6, 12
-	// maxLines are remembered; accesses to further ones still count for their
-	// mapping. Some 250 bytes each with its entry in the map, 600 once written: 150
-	// MB at most.
+	// maxLines is the number of lines that are remembered; accesses to further ones
+	// still count for their mapping. A line takes some 250 bytes with its entry in the
+	// map, 600 once written: 150 MB at most.
 	maxLines = 1 << 18
-	// maxAddrs are kept of the loads of a thread in a mapping: common needs no more.
-	// maxKept bounds them all, and all pages: 8 bytes and some 40 each.
+	// maxAddrs addresses are kept of the loads of a thread in a mapping: common needs
+	// no more. maxKept bounds all addresses and all pages: 8 bytes and some 40 each.
 	maxAddrs, maxKept = 1 << 12, 1 << 21
-	// What is shown: more is noise to a person and to a rule.
+	// What is shown: more is noise for a person and for a rule.
 	maxPlaces, maxShared, maxFunctions = 40, 20, 5
-	// maxAgain bounds how often a process's mappings are read anew.
+	// maxAgain bounds how often a process's mappings are read again.
 	maxAgain = 4
 )
 
@@ -41,7 +41,7 @@ type Folder struct {
 type process struct {
 	Space
 	known     bool
-	again     int               // how often its mappings were read anew
+	again     int               // how often its mappings were read again
 	functions map[uint64]string // by instruction
 }
 
@@ -58,8 +58,8 @@ type place struct {
 	loadsBy         map[int][]uint64 // addresses, by TID
 }
 
-// lineKey names a cache line. Memory that processes share is the same line in
-// all of them: it goes by its file and offset, with pid 0.
+// lineKey names a cache line. Memory that processes share is the same line in all of
+// them: its key is its file and offset, with pid 0.
 type lineKey struct {
 	file string
 	pid  int
@@ -74,15 +74,15 @@ type line struct {
 	modified      uint32            // of both, that took it from a cache that had changed it
 	ips           map[uint64]uint32 // of stores; nil: none
 	writers       map[int]bool      // by TID; nil: none
-	others        map[int]uint32    // samples of other processes than pid; nil: none
+	others        map[int]uint32    // samples of processes other than pid; nil: none
 }
 
-// NewFolder returns an empty Folder for a machine of so many nodes.
+// NewFolder returns an empty Folder for a machine with this many nodes.
 func NewFolder(spaces Spaces, nodes int, nodeOf func(cpu int) int) *Folder {
 	return &Folder{spaces: spaces, nodes: nodes, nodeOf: nodeOf, pids: map[int]*process{}, places: map[placeKey]*place{}, lines: map[lineKey]*line{}}
 }
 
-// Add folds one access. What has no user address, or no known CPU, only counts.
+// Add folds one access. One without a user address or a known CPU is only counted.
 func (f *Folder) Add(a Access) {
 	if a.Store {
 		f.stores++
@@ -113,7 +113,7 @@ func (f *Folder) process(pid int) *process {
 
 func (f *Folder) place(p *process, a Access) *place {
 	area, ok := p.area(a.Addr)
-	if !ok && p.again < maxAgain { // it mapped more since
+	if !ok && p.again < maxAgain { // it has mapped more since
 		p.again++
 		if s, known := f.spaces.Space(a.PID); known {
 			p.Space = s
@@ -162,7 +162,7 @@ func (f *Folder) count(p *place, a Access, node int) {
 	}
 }
 
-// keep says whether there is room to remember one thing more.
+// keep says whether there is room to remember one more.
 func (f *Folder) keep() bool {
 	if f.kept == maxKept {
 		return false
@@ -202,7 +202,7 @@ func (f *Folder) addLine(p *process, a Access, node int) {
 	l.writers[a.TID] = true
 }
 
-// of counts samples of a process, if that is not the line's first.
+// of counts samples of a process other than the line's first.
 func (l *line) of(pid int, n uint32) {
 	if pid == l.pid {
 		return
@@ -213,7 +213,8 @@ func (l *line) of(pid int, n uint32) {
 	l.others[pid] += n
 }
 
-// users are the processes with samples of a line, most first; none where there is one.
+// users are the processes with samples of a line, most first; none if there is only
+// one.
 func (l *line) users() (all []snapshot.LineUser) {
 	if l.others == nil {
 		return nil
@@ -230,7 +231,7 @@ func (l *line) users() (all []snapshot.LineUser) {
 	return all
 }
 
-// Samples is what came together.
+// Samples is the result of all accesses.
 func (f *Folder) Samples(how unit.Source, from string, lost uint64) snapshot.Samples {
 	return snapshot.Samples{How: how, From: from, Loads: f.loads, Stores: f.stores, Lost: lost, Places: f.topPlaces(), Lines: f.shared()}
 }
@@ -258,11 +259,11 @@ func (f *Folder) topPlaces() []snapshot.Place {
 	return all[:min(len(all), maxPlaces)]
 }
 
-// common tells a table that several threads read from parts that each has for
-// itself, also when they lie in one mapping.
+// common distinguishes a table that several threads read from parts that each thread
+// has for itself, also within one mapping.
 //
-//  1. A thread's part is where 90 % of its sampled loads are; the ends are left
-//     out, since a stray load is no part. Threads with few samples have none.
+//  1. A thread's part is where 90 % of its sampled loads are; the ends are left out,
+//     because a stray load is no part. Threads with few samples have none.
 //  2. The share of loads within the parts of two threads or more.
 func common(loadsBy map[int][]uint64) unit.Opt[unit.Ratio] {
 	const few, most = 20, 64
@@ -295,7 +296,7 @@ func common(loadsBy map[int][]uint64) unit.Opt[unit.Ratio] {
 	return unit.RatioOf(float64(within), float64(len(loads)))
 }
 
-// functions adds instructions up by the function they are in.
+// functions sums instructions by the function they are in.
 func (f *Folder) functions(pid int, ips map[uint64]*snapshot.Function) []snapshot.Function {
 	p := f.process(pid)
 	by := map[string]*snapshot.Function{}
@@ -321,10 +322,10 @@ func (f *Folder) functions(pid int, ips map[uint64]*snapshot.Function) []snapsho
 	return all[:min(len(all), maxFunctions)]
 }
 
-// shared lists what several nodes touch and at least one writes.
-//  1. Cache lines that do; most written first.
-//  2. Pages that several nodes write though none of their lines is: such a page
-//     can be near one of them only.
+// shared lists the lines and pages that several nodes access and at least one writes.
+//  1. Such cache lines; most written first.
+//  2. Pages that several nodes write although none of their lines is shared: such a
+//     page can be near one of them only.
 func (f *Folder) shared() []snapshot.Line {
 	var all []snapshot.Line
 	pages := map[lineKey]*line{}

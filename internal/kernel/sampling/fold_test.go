@@ -55,7 +55,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// The same offset of a shared file is one line, wherever it is mapped.
+// The same offset of a shared file is one line, at any address.
 func TestSharedLineOfTwoProcesses(t *testing.T) {
 	f := newFolder()
 	f.Add(store(1, 0, 0x10000040))
@@ -78,7 +78,7 @@ func TestPageOfTwoNodes(t *testing.T) {
 	f := newFolder()
 	f.Add(store(1, 0, 0x600000))
 	f.Add(store(1, 2, 0x600040))
-	f.Add(load(1, 0, 0x601000, LocalDRAM)) // read only: not of interest
+	f.Add(load(1, 0, 0x601000, LocalDRAM)) // read only: not reported
 	f.Add(load(1, 2, 0x601000, RemoteDRAM))
 	s := f.Samples(unit.HowModelled, "test", 0)
 	if len(s.Lines) != 1 || s.Lines[0].Bytes != 4096 || s.Lines[0].Addr != 0x600000 {
@@ -86,8 +86,8 @@ func TestPageOfTwoNodes(t *testing.T) {
 	}
 }
 
-// A table that all threads read is common to them; parts of their own are not,
-// though they lie in one mapping and the threads move between nodes.
+// A table that all threads read is common to them; parts of their own are not, even
+// within one mapping and with threads that move between nodes.
 func TestCommon(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, c := range map[string]struct {
@@ -111,7 +111,7 @@ func TestCommon(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded; everything is counted.
+// Memory is bounded; everything is counted.
 func TestFoldIsBounded(t *testing.T) {
 	f := newFolder()
 	const n = maxAddrs + 1000
@@ -127,7 +127,7 @@ func TestFoldIsBounded(t *testing.T) {
 	}
 	for _, l := range f.lines {
 		if l.ips != nil || l.writers != nil {
-			t.Fatal("a line that nobody wrote has a list of writers")
+			t.Fatal("a line without a store has a list of writers")
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestFoldIsSymmetric(t *testing.T) {
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	second := fold()
 	for _, s := range []*snapshot.Samples{&first, &second} {
-		for i := range s.Lines { // which process a shared line was seen in first is chance
+		for i := range s.Lines { // which process a shared line was first seen in is chance
 			s.Lines[i].PID, s.Lines[i].Addr = 0, s.Lines[i].Addr&0xfff
 		}
 		slices.SortFunc(s.Lines, func(a, b snapshot.Line) int { return int(a.Addr) - int(b.Addr) })

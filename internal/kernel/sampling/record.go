@@ -15,9 +15,9 @@ import (
 type Level int
 
 // The levels. FillBuffer is an L1 miss on a line that was already on its way;
-// memory that is persistent or far counts as DRAM. A line that another CPU had
-// changed (Access.Modified) came out of that CPU's cache: found by way of the LLC
-// where it is one of the same chip, a RemoteCache where it is not.
+// persistent or far memory counts as DRAM. A line that another CPU had changed
+// (Access.Modified) came out of that CPU's cache: its level is the LLC if that CPU is
+// on the same chip, else RemoteCache.
 const (
 	Unknown Level = iota
 	L1
@@ -27,10 +27,10 @@ const (
 	RemoteCache
 	LocalDRAM
 	RemoteDRAM
-	Levels // how many there are
+	Levels // the number of levels
 )
 
-// String is the level's name as it stands in JSON.
+// String is the level's name in JSON.
 func (l Level) String() string {
 	if l < 0 || l >= Levels {
 		l = Unknown
@@ -51,11 +51,11 @@ type Access struct {
 	Modified      bool // another cache had changed the line (HITM)
 }
 
-// Stats says how many samples there were, and how many got lost.
+// Stats is the number of samples, and of lost samples.
 type Stats struct {
 	Samples   uint64
-	Qualified uint64 // accesses that the events counted: every period-th of each event's is a sample
-	Lost      uint64 // by the kernel, for want of room in a ring; those at the end follow from Qualified
+	Qualified uint64 // accesses that the events counted: of each event every period-th is a sample
+	Lost      uint64 // by the kernel, for lack of room in a ring; those at the end follow from Qualified
 	Throttled uint64 // times the kernel stopped an event for sampling too fast
 }
 
@@ -66,8 +66,8 @@ func (s *Stats) add(o Stats) {
 	s.Throttled += o.Throttled
 }
 
-// sampleType is what we ask for; words lists it in the order of
-// perf_output_sample in kernel/events/core.c.
+// sampleType is what we request; words lists it in the order of perf_output_sample in
+// kernel/events/core.c.
 const sampleType = sys.PERF_SAMPLE_IP | sys.PERF_SAMPLE_TID | sys.PERF_SAMPLE_TIME | sys.PERF_SAMPLE_ADDR |
 	sys.PERF_SAMPLE_CPU | sys.PERF_SAMPLE_WEIGHT | sys.PERF_SAMPLE_DATA_SRC
 
@@ -84,15 +84,15 @@ const (
 
 const headerBytes = 8 // struct perf_event_header: u32 type, u16 misc, u16 size
 
-// parseRecords reads what a ring held, records one after the other:
+// parseRecords reads the content of a ring, records one after the other:
 //
 //	type 9 (SAMPLE)        ip, pid|tid, time, addr, cpu, weight, data_src
 //	type 2 (LOST)          id, lost
 //	type 13 (LOST_SAMPLES) lost
 //	type 5 (THROTTLE)      time, id, stream
 //
-// and appends the samples to into. Other types are skipped. On error into comes
-// back as it was.
+// and appends the samples to into. Other types are skipped. On error into is returned
+// unchanged.
 func parseRecords(into []Access, data []byte) ([]Access, Stats, error) {
 	was, stats := into, Stats{}
 	for at := 0; at < len(data); {
@@ -177,8 +177,8 @@ const (
 	numberPMEM     = 0xe
 )
 
-// level reads the older field first, which every kernel fills for Intel. A miss
-// without a hit says only where the line was not.
+// level reads the older field first, which every kernel fills for Intel. A miss without
+// a hit shows only where the line was not.
 func level(source uint64) Level {
 	if source&lvlHit == 0 {
 		return levelByNumber(source)

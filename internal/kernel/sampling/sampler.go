@@ -24,15 +24,15 @@ var preciseShift = bits.TrailingZeros64(sys.PerfBitPreciseIPBit1)
 type Config struct {
 	Table         Table
 	Loads, Stores bool
-	Period        uint64 // qualifying accesses to a sample. Smaller: more samples, and more time taken from the sampled
-	// LatencyThreshold is the least latency of a load that qualifies, in cycles.
-	// 3 takes all; above the LLC's, only what DRAM or another socket served.
+	Period        uint64 // qualifying accesses per sample. Smaller: more samples, and more time taken from the sampled program
+	// LatencyThreshold is the least latency of a load that qualifies, in cycles. 3
+	// takes all; above the LLC's, only loads from DRAM or another socket.
 	LatencyThreshold int
 	UserOnly         bool // default: user and kernel mode together
 }
 
-// Target is whose accesses are sampled: a cgroup's, those of some threads, or
-// everybody's (the zero value). Threads that start later are not followed.
+// Target is the program whose accesses are sampled: a cgroup, some threads, or the
+// whole machine (the zero value). Threads that start later are not followed.
 type Target struct {
 	Cgroup string // its directory, in the hierarchy that has perf_event
 	TIDs   []int
@@ -62,9 +62,8 @@ const (
 	interval = 50 * time.Millisecond
 )
 
-// Open prepares to sample the target on these CPUs (all online ones, usually). A
-// CPU that went offline and a thread that ended are left out. On error nothing
-// stays open.
+// Open prepares to sample the target on these CPUs (usually all online ones). A CPU
+// that went offline and a thread that ended are left out. On error nothing stays open.
 func Open(calls unix.Sampling, cfg Config, target Target, cpus []int) (*Sampler, error) {
 	if err := cfg.check(target); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func Open(calls unix.Sampling, cfg Config, target Target, cpus []int) (*Sampler,
 		return nil, err
 	}
 	if len(s.streams) == 0 {
-		return nil, fmt.Errorf("sample memory accesses: every thread or CPU asked for is gone: %w", unix.ErrGone)
+		return nil, fmt.Errorf("sample memory accesses: every requested thread or CPU is gone: %w", unix.ErrGone)
 	}
 	return s, nil
 }
@@ -83,13 +82,13 @@ func Open(calls unix.Sampling, cfg Config, target Target, cpus []int) (*Sampler,
 func (c Config) check(t Target) error {
 	switch {
 	case !c.Loads && !c.Stores:
-		return errors.New("sample memory accesses: neither loads nor stores are asked for")
+		return errors.New("sample memory accesses: neither loads nor stores are requested")
 	case c.Period == 0:
-		return errors.New("sample memory accesses: the period is 0: every how many accesses is a sample wanted?")
+		return errors.New("sample memory accesses: the period is 0: give the number of accesses per sample")
 	case c.LatencyThreshold < 0 || c.LatencyThreshold > 0xffff:
 		return fmt.Errorf("sample memory accesses: least latency %d is not within 0-65535 cycles", c.LatencyThreshold)
 	case t.Cgroup != "" && t.TIDs != nil:
-		return errors.New("sample memory accesses: a cgroup and threads are asked for: choose one")
+		return errors.New("sample memory accesses: both a cgroup and threads are given: choose one")
 	}
 	return nil
 }
@@ -149,8 +148,8 @@ func (s *Sampler) openEach(ids []int, what string, open func(int) (int, error)) 
 	return nil
 }
 
-// explain tells a PMU that cannot do it (a VM without precise sampling, mostly)
-// from other failures.
+// explain distinguishes a PMU that cannot sample addresses (mostly a VM without precise
+// sampling) from other failures.
 func explain(object string, err error) error {
 	if errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL) {
 		return fmt.Errorf("open %s: %w (%w): this PMU cannot sample addresses", object, err, unix.ErrNotSupported)
@@ -158,8 +157,8 @@ func explain(object string, err error) error {
 	return unix.Explain("open", object, unix.PerfNeeds(), err)
 }
 
-// Collect samples for d, or until ctx ends, and hands over each access, event by
-// event in the order of time. What was collected before an error counts.
+// Collect samples for d, or until ctx ends, and passes each access to each, event by
+// event in the order of time. What was collected before an error is valid.
 func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access)) (Stats, error) {
 	for i := range s.streams {
 		s.streams[i].stats = Stats{}
@@ -168,7 +167,8 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 	if err == nil {
 		err = s.collect(ctx, d, each)
 	}
-	// Disabling brings what the PMU still held: the rings are emptied once more.
+	// Disabling makes the PMU write what it still held: the rings are emptied once
+	// more.
 	err = errors.Join(err, s.all("disable", s.calls.Disable), s.count(), s.take(each))
 	var total Stats
 	for _, one := range s.streams {
@@ -177,12 +177,12 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 	return total, err
 }
 
-// Start begins to sample, for a caller that has to know when that is: what comes
-// before Collect waits in the rings. Collect starts by itself.
+// Start begins to sample, for a caller that has to know when: samples before Collect
+// wait in the rings. Collect starts by itself.
 func (s *Sampler) Start() error { return s.all("enable", s.calls.Enable) }
 
-// settled adds what was lost at the end: the kernel tells losses with the next
-// record that fits, and there was none.
+// settled adds the losses at the end: the kernel reports losses with the next record
+// that fits, and there was none.
 func (s Stats) settled(period uint64) Stats {
 	if due := s.Qualified / period; due > s.Samples+s.Lost {
 		s.Lost = due - s.Samples
@@ -190,7 +190,7 @@ func (s Stats) settled(period uint64) Stats {
 	return s
 }
 
-// count reads how many accesses qualified since the last time.
+// count reads the number of accesses that qualified since the last time.
 func (s *Sampler) count() error {
 	var errs []error
 	for i := range s.streams {
@@ -253,7 +253,7 @@ func (s *Sampler) all(verb string, call func(fd int) error) error {
 	return errors.Join(errs...)
 }
 
-// Close ends it.
+// Close closes the events.
 func (s *Sampler) Close() {
 	for _, one := range s.streams {
 		_ = one.ring.Close()

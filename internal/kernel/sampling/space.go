@@ -11,7 +11,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Space is a process's address space as it was when its first sample came.
+// Space is a process's address space as of its first sample.
 type Space struct {
 	Name  string // comm
 	areas []procfs.Area
@@ -21,13 +21,13 @@ type Space struct {
 
 // Spaces looks processes up.
 type Spaces interface {
-	// Space returns the address space of a process; false when it is gone or may
-	// not be looked at.
+	// Space returns the address space of a process; false when it is gone or may not be
+	// read.
 	Space(pid int) (Space, bool)
 }
 
-// live reads /proc. Symbol tables are read through the process's own root, since
-// a container's /usr/bin/x is not the host's, and kept by file. Who owns the process
+// live reads /proc. Symbol tables are read through the process's own root, because a
+// container's /usr/bin/x is not the host's, and kept by file. The owner of the process
 // may have put anything there.
 type live struct {
 	root   unix.Root
@@ -54,7 +54,7 @@ func (l *live) Space(pid int) (Space, bool) {
 	}, true
 }
 
-// maxFile bounds the files whose symbols are read, maxHeld what is kept of them all.
+// maxFile bounds the files whose symbols are read, maxHeld the memory of all symbols.
 const maxFile, maxHeld = 2 << 30, 512 << 20
 
 func (l *live) table(pid int, path string) *symbolTable {
@@ -97,8 +97,8 @@ func label(a procfs.Area) string {
 	return fmt.Sprintf("anon %x", a.Start)
 }
 
-// function names where an instruction is: "symbol", or "program+0x1234", offsets
-// being the file's.
+// function names the place of an instruction: "symbol", or "program+0x1234" with the
+// offset in the file.
 func (s Space) function(ip uint64) string {
 	a, ok := s.area(ip)
 	if !ok {

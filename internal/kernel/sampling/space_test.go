@@ -14,8 +14,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// A process's root is its owner's: links and FIFOs in the place of a program bring
-// no symbols, and do not keep us. /bin/sh of two containers are two files.
+// A process's root belongs to its owner: links and FIFOs in the place of a program
+// bring no symbols, and do not block. /bin/sh of two containers are two files.
 func TestTablesOfAnothersRoot(t *testing.T) {
 	exe, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -22,7 +22,7 @@ type symbolTable struct {
 	funcs []function // by address
 }
 
-// loadSegment is a PT_LOAD segment: what of the file is mapped where.
+// loadSegment is a PT_LOAD segment: which part of the file is mapped where.
 type loadSegment struct{ off, size, addr uint64 }
 
 type function struct {
@@ -30,20 +30,21 @@ type function struct {
 	name      string
 }
 
-// maxSymbols bounds what one file may make us hold (a browser has 400,000).
+// maxSymbols bounds how many functions one file can make us keep (a browser has
+// 400,000).
 const maxSymbols = 1 << 20
 
 const (
-	// maxHeaders are read of a file: a program has some 40 sections and segments, 64
-	// bytes each, and their names. debug/elf copies each section's name, and all may
-	// be one.
+	// maxHeaders is the most that is read of a file's headers: a program has some 40
+	// sections and segments, 64 bytes each, and their names. debug/elf copies each
+	// section's name, and all names may be the same one.
 	maxHeaders = 64 << 10
 	maxSection = 128 << 20 // a browser's names have 100 MB
-	maxName    = 4 << 10   // a longer one is left out
+	maxName    = 4 << 10   // longer ones are left out
 )
 
-// readSymbols reads the functions of an ELF file. One that was stripped of both its
-// symbol tables has none, which is no error.
+// readSymbols reads the functions of an ELF file. A file that was stripped of both its symbol
+// tables has none, which is no error.
 func readSymbols(r io.ReaderAt) (t *symbolTable, err error) {
 	defer func() { // debug/elf has panicked on crafted files before
 		if p := recover(); p != nil {
@@ -71,8 +72,8 @@ func readSymbols(r io.ReaderAt) (t *symbolTable, err error) {
 	return t, nil
 }
 
-// addSection reads the functions of a symbol table. debug/elf would copy each symbol's
-// name, and 100,000 of them may be one text of 100 MB: here names are parts of one
+// addSection reads the functions of a symbol table. debug/elf would copy each symbol's name,
+// and 100,000 of them may be one text of 100 MB: here names are substrings of one
 // string.
 func (t *symbolTable) addSection(f *elf.File, s *elf.Section) error {
 	if s == nil {
@@ -118,7 +119,7 @@ func symbolOf(f *elf.File, b []byte) elf.Sym64 {
 	return elf.Sym64{Name: o.Uint32(b), Info: b[4], Shndx: o.Uint16(b[6:]), Value: o.Uint64(b[8:]), Size: o.Uint64(b[16:])}
 }
 
-// content is a section's, as it stands in the file.
+// content is a section's bytes in the file.
 func content(s *elf.Section) ([]byte, error) {
 	if s.Type == elf.SHT_NOBITS || s.Flags&elf.SHF_COMPRESSED != 0 || s.FileSize > maxSection {
 		return nil, fmt.Errorf("section %.40q has %d bytes, or is of a kind that is not read", s.Name, s.FileSize)
@@ -130,7 +131,7 @@ func content(s *elf.Section) ([]byte, error) {
 	return data, nil
 }
 
-// bounded reads so many bytes and no more.
+// bounded reads this many bytes and no more.
 type bounded struct {
 	io.ReaderAt
 	left int64
@@ -143,11 +144,11 @@ func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
 	return b.ReaderAt.ReadAt(p, off)
 }
 
-// Bytes is what the table takes in memory, about.
+// Bytes is the approximate memory of the table.
 func (t *symbolTable) Bytes() int { return t.names + len(t.funcs)*int(unsafe.Sizeof(function{})) }
 
-// Function returns the function that the byte at this offset of the file is in.
-// A function without a size (hand-written assembly) reaches to the next one.
+// Function returns the function that contains the byte at this offset of the file. A
+// function without a size (hand-written assembly) reaches to the next one.
 func (t *symbolTable) Function(offset uint64) (string, bool) {
 	for _, l := range t.loads {
 		if offset < l.off || offset-l.off >= l.size {

@@ -61,7 +61,7 @@ func TestFunctionOfProgram(t *testing.T) {
 	}
 }
 
-// fileOffset asks readelf, which is no code of ours: symbol value → segment → offset.
+// fileOffset uses readelf, which is not our code: symbol value → segment → offset.
 func fileOffset(t *testing.T, path, name string) uint64 {
 	t.Helper()
 	hex := func(s string) uint64 {

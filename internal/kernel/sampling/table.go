@@ -22,7 +22,7 @@ type Event struct {
 	Doc     string
 }
 
-// Table says how a kind of CPU samples accesses.
+// Table is how a kind of CPU samples accesses.
 type Table struct {
 	Name          string
 	How           unit.Source // of latencies and levels; a model's are never "measured"
@@ -45,8 +45,8 @@ func labTable() Table {
 	return t
 }
 
-// tableOf takes the events that sample from an event table, or why there are none.
-// Both are sampled with precise_ip 2: the address is the instruction's own.
+// tableOf takes the sampling events from an event table, or gives the reason why there
+// are none. Both are sampled with precise_ip 2: the address is the instruction's own.
 func tableOf(known *event.Table) (Table, error) {
 	loads, why1, ok1 := known.Best(event.LoadSamples)
 	stores, why2, ok2 := known.Best(event.StoreSamples)
@@ -65,10 +65,10 @@ func tableOf(known *event.Table) (Table, error) {
 	}, nil
 }
 
-// labIdentifier is what the lab's PMU module says of itself.
+// labIdentifier is the identifier of the lab's PMU module.
 const labIdentifier = "homenode-lab"
 
-// Detect picks the table for the CPUs below root, or says in one sentence
+// Detect selects the table for the CPUs below root, or gives one sentence
 // (ErrNotSupported) why accesses cannot be sampled on them.
 func Detect(root unix.Root) (Table, error) {
 	var buf unix.Buffer

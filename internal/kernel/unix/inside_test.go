@@ -159,7 +159,7 @@ func TestOpenBeneath(t *testing.T) {
 		}
 		f, err := OpenBeneath(dir, "bin/own", func(owner, folder uint32) bool { return owner != folder })
 		if !errors.Is(err, ErrNotPermitted) || f != nil {
-			t.Errorf("of a user who is not allowed: %v", err)
+			t.Errorf("as a user without permission: %v", err)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (k *Kept) Read(buf *Buffer) ([]byte, error) {
 }
 
 // ReadLine returns the present content of a short file, with one system call. /proc makes
-// the whole text anew for each call, also for the one that only finds the end. The file
+// the whole text again for each call, also for the one that only finds the end. The file
 // must be made as one piece (single_open, seq_show), or of short lines such as ids:
 // seq_read_iter in fs/seq_file.c stops early only where the next piece does not fit a
 // page.

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Lines come whole, whatever the buffer is; a last one without its newline is an
-// error that shows it.
+// Lines come whole, with any buffer size; a last one without its newline is an error
+// that shows it.
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", 40<<10)
 	for _, c := range []struct {

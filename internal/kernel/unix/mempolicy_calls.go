@@ -10,8 +10,8 @@ import (
 	"homenode/internal/set"
 )
 
-// nodemask is the pair of arguments that set_mempolicy and mbind take. Policies
-// without nodes want none, not an empty mask.
+// nodemask is the pair of arguments that set_mempolicy and mbind take. Policies without
+// nodes need none, not an empty mask.
 func nodemask(nodes set.NodeSet) (unsafe.Pointer, uintptr) {
 	if nodes.IsEmpty() {
 		return nil, 0
@@ -20,7 +20,7 @@ func nodemask(nodes set.NodeSet) (unsafe.Pointer, uintptr) {
 	return unsafe.Pointer(&mask[0]), maxnode(mask)
 }
 
-// maxnode is one more than the bits there are: get_nodes in mm/mempolicy.c reads
+// maxnode is one more than the number of bits: get_nodes in mm/mempolicy.c reads
 // maxnode − 1 of them (TestLiveHighestBit).
 func maxnode(mask []uint64) uintptr { return uintptr(len(mask)*64 + 1) }
 
@@ -37,8 +37,9 @@ func GetMemPolicy() (mode int, nodes set.NodeSet, err error) {
 	return int(number), set.FromNodes(set.IDsOf(mask[:])...), nil
 }
 
-// SetMemPolicy sets the calling thread's, which holds it with runtime.LockOSThread. The mode
-// is a number, so that one that Get returned can be put back.
+// SetMemPolicy sets the policy of the calling thread, which the caller holds with
+// runtime.LockOSThread. The mode is a number, so that one that Get returned can be
+// restored.
 func SetMemPolicy(mode int, nodes set.NodeSet) error {
 	at, bits := nodemask(nodes)
 	_, _, errno := sys.RawSyscall(sys.SYS_SET_MEMPOLICY, uintptr(mode), uintptr(at), bits)
@@ -46,7 +47,7 @@ func SetMemPolicy(mode int, nodes set.NodeSet) error {
 }
 
 // Mbind sets the policy of whole pages of this process. The flags are those of
-// unix.Pager: 0 leaves pages that exist where they are.
+// unix.Pager: with 0, pages that exist stay where they are.
 func Mbind(mem []byte, p MemPolicy, nodes set.NodeSet, flags int) error {
 	at, bits := nodemask(nodes)
 	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), uintptr(p.Number()),

@@ -42,8 +42,8 @@ func TestDecisionNodemask(t *testing.T) {
 	}
 }
 
-// get_nodes reads maxnode − 1 bits: with one less, node 63 would not be seen, and
-// a set of it alone would be taken for none.
+// get_nodes reads maxnode − 1 bits: with one less, node 63 would be lost, and a set of
+// only that node would look empty.
 func TestLiveHighestBit(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,8 +59,8 @@ func TestLiveHighestBit(t *testing.T) {
 	}
 }
 
-// The highest node that a mask can name is looked at: else bind would be left
-// without any, or take those that are seen.
+// The highest node that a mask can name counts: otherwise bind would have no nodes, or
+// only the others.
 func TestLiveMbindLastNode(t *testing.T) {
 	mem, err := sys.Mmap(-1, 0, os.Getpagesize(), sys.PROT_READ|sys.PROT_WRITE, sys.MAP_PRIVATE|sys.MAP_ANONYMOUS)
 	if err != nil {

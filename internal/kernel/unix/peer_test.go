@@ -36,6 +36,6 @@ func TestPeerOf(t *testing.T) {
 		}
 	}
 	if p.In(4_000_000_001) {
-		t.Error("in a group that nobody has")
+		t.Error("in a group without members")
 	}
 }

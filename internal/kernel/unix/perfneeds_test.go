@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Above 2, which only some kernels know, CAP_PERFMON is not enough, and the error says so.
+// Above 2, which only some kernels have, CAP_PERFMON is not enough, and the error says
+// so.
 func TestPerfNeeds(t *testing.T) {
 	for paranoid, more := range map[int]bool{-1: false, 0: false, 2: false, 3: true, 4: true} {
 		if got := perfNeeds(paranoid); !strings.HasPrefix(got, "CAP_PERFMON ") || strings.Contains(got, "set it to 2") != more {

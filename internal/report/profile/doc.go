@@ -7,9 +7,9 @@
 //	                         ├──▶ panels (geometry) ─────────▶ HeatMap, Curve, WorkingSet, Rao
 //	                         └──▶ both ──────────────────────▶ HTML
 //
-// The faces share one set of sections, so they cannot disagree. An unknown figure
-// is shown with its reason, and never as 0. How the figures are known stands
-// first in every face.
+// The faces share one set of sections, so they cannot disagree. An unknown figure is
+// shown with its reason, and never as 0. Every face begins with how the figures are
+// known.
 //
 // It is NOT for: measuring (bench), the profile's file (internal/profile), or
 // judging Rao's statements (profile.RaoFindings).

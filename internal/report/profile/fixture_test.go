@@ -12,7 +12,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// fig is a figure of five repeats that spread by so much of it.
+// fig is a figure of five repeats with this spread.
 func fig(v, spread float64) profile.Figure {
 	return profile.Figure{Median: unit.Some(v), Min: v * (1 - spread/2), Max: v * (1 + spread), N: 5}
 }
@@ -25,13 +25,13 @@ func timed(ns, spread float64) profile.Figure {
 
 func gone(why string) profile.Figure { return profile.Figure{Why: why} }
 
-// hops are how far nodes in a ring are from each other.
+// hops is the distance between nodes in a ring.
 func hops(n, i, j int) float64 {
 	d := (i - j + n) % n
 	return float64(min(d, n-d))
 }
 
-// fake is a profile of so many nodes in a ring, the last of which has no CPUs.
+// fake is a profile of a number of nodes in a ring, the last of which has no CPUs.
 func fake(nodes int) profile.Profile {
 	p := profile.Profile{
 		Schema: profile.Schema, Origin: "fake:ring", Version: "v0", Command: "homenode bench --out p.json",
@@ -147,9 +147,9 @@ func fakePolicies(p *profile.Profile) {
 	}
 }
 
-// fakeGrid costs what a simple machine costs: three nodes with an LLC of 1 MiB,
-// whose hits take 40 cycles; misses 216, remote ones 373; adds go to a line that
-// another has: 60 cycles away on one socket, 500 on another.
+// fakeGrid has the costs of a simple machine: three nodes with an LLC of 1 MiB, whose
+// hits take 40 cycles; misses 216, remote ones 373; adds go to a line of another
+// thread: 60 cycles away on one socket, 500 on another.
 func fakeGrid() []profile.RaoCell {
 	var out []profile.RaoCell
 	for _, threads := range []int{2, 4} {
@@ -185,7 +185,7 @@ func fakeCell(threads int, a arrangement, ws, sharing unit.Bytes) profile.RaoCel
 	return c
 }
 
-// hostile is a profile whose texts are written by somebody who means harm.
+// hostile is a profile with malicious texts.
 func hostile() profile.Profile {
 	const evil = "\x1b[31mred\x1b[0m <script>alert(1)</script> & \u202e\"'\n{{.}}</svg></style>"
 	p := fake(4)
@@ -201,7 +201,7 @@ func hostile() profile.Profile {
 	return p
 }
 
-// few is what a first, interrupted measurement leaves.
+// few is the profile of a first, interrupted measurement.
 func few() profile.Profile {
 	p := profile.Profile{Schema: profile.Schema, How: unit.HowMeasured, Machine: profile.Fingerprint{CPUs: 1, Nodes: []int{3}, NodeCPUs: []set.CPUSet{set.FromCPUs(0)}}}
 	p.Latency = []profile.PairFigure{{From: 3, To: 3, Figure: profile.Figure{Median: unit.Some(91.25), N: 1}}}

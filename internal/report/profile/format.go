@@ -12,12 +12,12 @@ import (
 
 const unknown = render.Unknown
 
-// showSpread is the (max − min) / median from which a figure's spread is shown:
-// what the bench warns of. Lower puts a ± at every figure.
+// showSpread is the (max − min) / median from which a figure's spread is shown: bench
+// warns from there on. Lower puts a ± at every figure.
 const showSpread = 0.05
 
-// rates are bytes/s in the unit that suits all of one table or picture: GB/s, 10^9
-// bytes as vendors count, or MB/s where nothing reaches one.
+// rates are bytes/s in one unit for a table or picture: GB/s, 10^9 bytes as vendors
+// count, or MB/s if no figure reaches one.
 type rates struct {
 	unit, power string
 	scale       float64
@@ -37,7 +37,7 @@ func ratesOf(figures ...profile.Figure) rates {
 
 func (r rates) print(v float64) string { return render.Number(v / r.scale) }
 
-// figuresOf are those of anything that has one.
+// figuresOf are the figures of a list.
 func figuresOf[T any](list []T, of func(T) profile.Figure) []profile.Figure {
 	var out []profile.Figure
 	for _, x := range list {
@@ -50,7 +50,7 @@ func pairFigures(list []profile.PairFigure) []profile.Figure {
 	return figuresOf(list, func(f profile.PairFigure) profile.Figure { return f.Figure })
 }
 
-// spread is how far the farthest repeat is from the median, relative to it.
+// spread is the distance of the farthest repeat from the median, relative to it.
 func spread(f profile.Figure) (float64, bool) {
 	m, ok := f.Median.Get()
 	if !ok || m == 0 || f.N < 2 {
@@ -59,7 +59,7 @@ func spread(f profile.Figure) (float64, bool) {
 	return max(f.Max-m, m-f.Min) / math.Abs(m), true
 }
 
-// show prints a figure, with its spread where that is large.
+// show prints a figure, with its spread if that is large.
 func show(f profile.Figure, print func(float64) string) string {
 	m, ok := f.Median.Get()
 	if !ok {
@@ -71,7 +71,7 @@ func show(f profile.Figure, print func(float64) string) string {
 	return print(m)
 }
 
-// wideSpread is "" where the spread is small.
+// wideSpread is "" for a small spread.
 func wideSpread(f profile.Figure) string {
 	s, ok := spread(f)
 	if !ok || f.Spread() <= showSpread {
@@ -83,7 +83,7 @@ func wideSpread(f profile.Figure) string {
 // why is the reason of an unknown figure.
 func why(f profile.Figure) string { return render.Or(f.Why, "no reason is given") }
 
-// tenths prints one decimal: latencies, which people compare.
+// tenths prints one decimal, for latencies, which people compare.
 func tenths(v float64) string {
 	if math.Abs(v) >= 9999.5 {
 		return render.Commas(v)

@@ -14,10 +14,10 @@ import (
 type matrix struct {
 	from, to []int
 	at       map[[2]int]profile.Figure
-	between  bool // of two nodes: from one to itself there is nothing to measure
+	between  bool // from one node to another only: from a node to itself there is nothing to measure
 }
 
-// newMatrix has a row for every node with CPUs, and what else the figures name.
+// newMatrix has a row for every node with CPUs, and for other nodes with figures.
 func newMatrix(p profile.Profile, list []profile.PairFigure) matrix {
 	m := matrix{at: map[[2]int]profile.Figure{}}
 	for i, id := range p.Machine.Nodes {
@@ -39,7 +39,7 @@ func unique(ids []int) []int {
 	return slices.Compact(ids)
 }
 
-// get is a figure; one that is not there was not measured.
+// get is a figure; a missing one was not measured.
 func (m matrix) get(from, to int) profile.Figure {
 	f, ok := m.at[[2]int{from, to}]
 	if !ok {
@@ -87,7 +87,7 @@ func arrow(from, to int) string { return strconv.Itoa(from) + " → " + strconv.
 
 func same(f profile.Figure) profile.Figure { return f }
 
-// cycles is the same figure per core clock; it has no spread of its own.
+// cycles is the same figure in core clocks; it has no spread of its own.
 func cycles(f profile.Figure) profile.Figure { return profile.Figure{Median: f.Cycles, N: 1} }
 
 func latencySection(p profile.Profile) section {
@@ -106,7 +106,7 @@ func latencySection(p profile.Profile) section {
 	return s
 }
 
-// bandwidthRates is of all pairs and peaks: people compare them.
+// bandwidthRates has one unit for all pairs and peaks: people compare them.
 func bandwidthRates(p profile.Profile) rates {
 	return ratesOf(append(pairFigures(p.Bandwidth), figuresOf(p.Peak, func(f profile.NodeFigure) profile.Figure { return f.Figure })...)...)
 }

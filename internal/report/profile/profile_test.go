@@ -54,7 +54,8 @@ func TestDecisionText(t *testing.T) {
 	}
 }
 
-// No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
+// No line is wider than the terminal, no control sequence gets through, and ASCII is
+// ASCII.
 func TestDecisionTextFits(t *testing.T) {
 	for name, make := range fixtures {
 		for _, width := range []int{60, 80, 132} {
@@ -71,7 +72,7 @@ func TestDecisionTextFits(t *testing.T) {
 	}
 }
 
-// What is not known is said to be unknown, with the reason, and never 0.
+// An unknown figure is printed as unknown, with the reason, and never as 0.
 func TestDecisionUnknown(t *testing.T) {
 	out := strings.Join(strings.Fields(text(t, fake(4), render.TextOptions{UTF8: true})), " ")
 	for _, want := range []string{
@@ -161,7 +162,7 @@ func wellFormed(t *testing.T, name, text string) {
 	}
 }
 
-// Every known figure of the matrices stands in text, picture and page.
+// Every known figure of the matrices is in text, picture and page.
 func TestParityFaces(t *testing.T) {
 	p := fake(4)
 	out := map[string]string{"text": text(t, p, render.TextOptions{UTF8: true, Width: 200})}
@@ -191,7 +192,7 @@ func TestParityFaces(t *testing.T) {
 	}
 }
 
-// What has no figures has no picture, and an error that says why.
+// A part without figures has no picture, but an error with the reason.
 func TestDecisionNothingToDraw(t *testing.T) {
 	for face, want := range map[string]string{"rao": "one node only", "curve": "the profile has none", "bandwidth": "has none"} {
 		if err := faces[face](io.Discard, few()); err == nil || !strings.Contains(err.Error(), want) {
@@ -229,7 +230,7 @@ func TestDecisionHeatMapFits(t *testing.T) {
 	}
 }
 
-// Texts of a plot's limits do not cover each other.
+// Texts of a plot's limits do not overlap.
 func TestDecisionLimits(t *testing.T) {
 	pl := &plot{xLog: true, lines: []line{{points: []point{{x: 1, y: 1}, {x: 1 << 20, y: 2}}}}}
 	for i := range 6 {
@@ -267,7 +268,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestPictures writes what a person should look at: PICTURES=folder.
+// TestPictures writes pictures for a person to look at: PICTURES=folder.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
@@ -291,7 +292,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// Three digits of every rate; one unit for all of a table.
+// Three digits for every rate; one unit for all of a table.
 func TestRates(t *testing.T) {
 	for _, c := range []struct {
 		rates []float64

@@ -51,7 +51,7 @@ func newRaoGrid(cells []profile.RaoCell) raoGrid {
 	return g
 }
 
-// cost is what a cell is judged by: cycles where all have them.
+// cost is the cost of a cell: in cycles if all cells have them.
 func (g raoGrid) cost(k raoKey) profile.Figure {
 	c, ok := g.at[k]
 	switch {
@@ -70,8 +70,8 @@ func (g raoGrid) unit() string {
 	return "ns"
 }
 
-// fewSizes are those that a terminal shows: the smallest, the largest, and the
-// first beyond the cache.
+// fewSizes are those that a terminal shows: the smallest, the largest, and the first
+// beyond the cache.
 func (g raoGrid) fewSizes(threads int, sharing, llc unit.Bytes) []unit.Bytes {
 	var sizes []unit.Bytes
 	for _, ws := range g.sizes {
@@ -94,8 +94,8 @@ func (g raoGrid) fewSizes(threads int, sharing, llc unit.Bytes) []unit.Bytes {
 	return []unit.Bytes{sizes[0], sizes[middle], sizes[n-1]}
 }
 
-// llcOf is the size of the last-level cache: as measured, else as the firmware
-// says; 0 is unknown.
+// llcOf is the size of the last-level cache: as measured, else the firmware's; 0 is
+// unknown.
 func llcOf(p profile.Profile) unit.Bytes {
 	if b, ok := p.LLC(); ok {
 		return b
@@ -133,7 +133,7 @@ func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) table {
 			for _, ws := range g.fewSizes(n, sharing, llc) {
 				row := []string{strconv.Itoa(n), noneOr(sharing), ws.String()}
 				for _, a := range arrangements {
-					k, cell := raoKey{n, a, ws, sharing}, "-" // not of the grid
+					k, cell := raoKey{n, a, ws, sharing}, "-" // not in the grid
 					if _, ok := g.at[k]; ok {
 						cell = show(g.cost(k), render.Number)
 					}

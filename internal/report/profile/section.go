@@ -14,15 +14,15 @@ import (
 // section is one part of a profile, for all faces.
 type section struct {
 	ID, Title string
-	Sub       string // what the figures are of, in what unit
+	Sub       string // which figures, and their unit
 	Tables    []table
 	Notes     []string // what is unknown or was left out, and why
 	Panels    []panel  // on the page only
 	Findings  []profile.RaoFinding
 }
 
-// table is rows of cells. The first Keys columns name the row: they are to the
-// left, and are repeated where a wide table is broken.
+// table is rows of cells. The first Keys columns name the row: they are at the left,
+// and are repeated where a wide table is broken.
 type table struct {
 	Caption string
 	Heads   []string // a line break makes a narrow column of two words
@@ -110,7 +110,7 @@ func caveats(p profile.Profile) []string {
 	return out
 }
 
-// skips are what was left out of some parts.
+// skips are the pieces of some parts that were left out.
 func skips(p profile.Profile, of ...profile.Part) []string {
 	var out []string
 	for _, s := range p.Skipped {
@@ -126,7 +126,7 @@ func skips(p profile.Profile, of ...profile.Part) []string {
 	return out
 }
 
-// unknowns gathers reasons, each with what it is of.
+// unknowns collects reasons, each with the figures it is about.
 type unknowns struct {
 	order []string
 	of    map[string][]string
@@ -148,7 +148,7 @@ func (u *unknowns) say(reason, what string) {
 	u.of[reason] = append(u.of[reason], what)
 }
 
-// mostUnknown is how many things a reason names: a matrix has hundreds.
+// mostUnknown is the number of figures that a reason names: a matrix has hundreds.
 const mostUnknown = 6
 
 func (u *unknowns) notes() []string {

@@ -12,8 +12,8 @@ import (
 	"homenode/internal/render"
 )
 
-// panel is one picture: a heat map or a plot, in CSS pixels. The page puts each in
-// a card; a file has them one beside the other.
+// panel is one picture: a heat map or a plot, in CSS pixels. The page puts each in a
+// card; a file has them side by side.
 type panel struct {
 	ID    string // unique on the page
 	Title string
@@ -22,13 +22,13 @@ type panel struct {
 	draw  func(c *canvas) // with its own origin
 }
 
-// canvas is report's, with a pattern of its own for what is unknown.
+// canvas is report's, with a pattern of its own for unknown figures.
 type canvas struct {
 	render.Canvas
 	hatch string // id of the panel's pattern
 }
 
-// Picture is the panel alone, for the page; everything in it was escaped by the canvas.
+// Picture is the panel alone, for the page; the canvas has escaped everything in it.
 func (p panel) Picture() template.HTML {
 	c := canvas{hatch: p.ID + "-hatch"}
 	p.draw(&c)
@@ -51,7 +51,7 @@ const (
 	cardGap    = 14.0
 )
 
-// writeSVG writes panels as one picture: no script, no font or file from elsewhere.
+// writeSVG writes panels as one picture: no script, and no font or file from outside.
 func writeSVG(w io.Writer, p profile.Profile, title string, panels []panel) error {
 	var body strings.Builder
 	x, y, high, right := pageMargin, pageMargin+66, 0.0, 0.0
@@ -92,7 +92,7 @@ func (p panel) card(x, y, wide, tall float64) string {
 	return c.String() + inner.defs() + fmt.Sprintf(`<g transform="translate(%s %s)">`, render.Coordinate(x+cardPad), render.Coordinate(y+cardTop)) + "\n" + inner.String() + "</g>\n"
 }
 
-// colours are the page's names (report's style), for a picture that stands alone.
+// colours are the page's names (report's style), for a picture outside of a page.
 const colours = `
 svg{--bg:#f6f7f8;--card:#fff;--fg:#1a1f24;--muted:#56616c;--line:#d7dce1;--mark:#d1600a;--markText:#a34400}
 @media (prefers-color-scheme:dark){svg{--bg:#111417;--card:#191d22;--fg:#e7eaed;--muted:#a5b0bb;--line:#343b43;--mark:#ffb169;--markText:#ffb169}}
@@ -102,8 +102,8 @@ text{fill:var(--fg);font-size:12px}
 .h1{font-size:19px;font-weight:600}.h2{font-size:14px;font-weight:600}.sub{font-size:13px}.sub,.small{fill:var(--muted)}.small{font-size:11px}
 `
 
-// pictureStyle is of what the panels draw. Lines differ by colour, dashes and
-// marks: they are apart in black and white too.
+// pictureStyle is the style of the panels. Lines differ by colour, dashes and marks, so
+// that they are distinct in black and white too.
 const pictureStyle = `
 svg{--s0:#0a62c2;--s1:#c2570a;--s2:#0b7a4b;--s3:#8a3fa0;--s4:#5f6b76;--s5:#a3123b}
 @media (prefers-color-scheme:dark){svg{--s0:#5aa7ff;--s1:#ff9d4d;--s2:#53cf8b;--s3:#d19be8;--s4:#a5b0bb;--s5:#ff8f9f}}

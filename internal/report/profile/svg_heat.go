@@ -23,7 +23,7 @@ func HeatMap(w io.Writer, p profile.Profile, which profile.Part) error {
 	return writeSVG(w, p, panels[0].Title+" from node to node", panels)
 }
 
-// nothing says why there is no picture.
+// nothing is the reason why there is no picture.
 func nothing(p profile.Profile, part profile.Part) error {
 	for _, s := range p.Skipped {
 		if s.Part == part && s.What == "" {
@@ -33,8 +33,8 @@ func nothing(p profile.Profile, part profile.Part) error {
 	return fmt.Errorf("draw %s: the profile has none", part)
 }
 
-// maxHeat is how many nodes a heat map has: more would be a carpet, and the file
-// has them.
+// maxHeat is the most nodes of a heat map: more would be illegible, and the profile's
+// file has them.
 const maxHeat = 64
 
 func heatPanels(p profile.Profile, which profile.Part) []panel {
@@ -86,8 +86,8 @@ func (h *heatMap) scale() {
 	h.w = max(h.w, float64(letters)*12*render.LetterWidth+10)
 }
 
-// share is where a value is between the lowest and the highest. Values that are
-// nearly alike get nearly one colour.
+// share is the position of a value between the lowest and the highest. Nearly equal
+// values get nearly one colour.
 func (h heatMap) share(v float64) float64 {
 	span := max(h.high-h.low, 0.1*math.Abs(h.high))
 	if !(span > 0) {
@@ -121,7 +121,7 @@ func (h heatMap) cell(c *canvas, x, y float64, f profile.Figure, local bool) {
 	c.Text(x+h.w/2, y+h.h/2+4.5, "num none", "middle", "?")
 }
 
-// legend is the scale, and the hatch where there is one.
+// legend is the scale, and the hatch if there is one.
 func (h heatMap) legend(c *canvas, y float64) {
 	const steps, wide = 8, 14.0
 	if !math.IsInf(h.low, 0) {
@@ -139,7 +139,7 @@ func (h heatMap) legend(c *canvas, y float64) {
 	}
 }
 
-// chunk is how many curves one plot bears.
+// chunk is the most curves of one plot.
 const chunk = 6
 
 // Curve draws latency against load as an SVG file.
@@ -193,7 +193,7 @@ func curvePlot(curves []profile.Curve, r rates) *plot {
 	return pl
 }
 
-// extremes are the lowest and highest repeat; none where there is one only.
+// extremes are the lowest and highest repeat; none if there is only one.
 func extremes(f profile.Figure, scale float64) *[2]float64 {
 	if f.N < 2 {
 		return nil

@@ -30,11 +30,11 @@ type line struct {
 	dashed bool
 	open   bool // marks are not filled
 	joined bool
-	faint  bool // marks that cover each other
+	faint  bool // marks overlap
 	points []point
 }
 
-// point has the extremes of its repeats, where there are several.
+// point has the extremes of its repeats, if there are several.
 type point struct {
 	x, y   float64
 	xs, ys *[2]float64
@@ -62,7 +62,7 @@ func (p *plot) empty() bool {
 	return !slices.ContainsFunc(p.lines, func(l line) bool { return len(l.points) > 0 })
 }
 
-// frame is where things are in a plot's panel.
+// frame is the position of things in a plot's panel.
 type frame struct {
 	p                     *plot
 	left, right, top, end float64
@@ -94,7 +94,7 @@ func (p *plot) frame() frame {
 	return f
 }
 
-// axes finds what they must reach.
+// axes finds the values that they must reach.
 func (f *frame) axes() {
 	f.x0, f.x1, f.y1 = math.Inf(1), 0, 0
 	for _, l := range f.p.lines {
@@ -130,7 +130,7 @@ func (f frame) x(v float64) float64 {
 
 func (f frame) y(v float64) float64 { return f.end - min(max(v/f.y1, 0), 1)*(f.end-f.top) }
 
-// placeLimits gives each text a row in which it covers no other.
+// placeLimits gives each text a row in which it overlaps no other.
 func (f *frame) placeLimits() {
 	var ends []float64 // by row
 	for _, l := range f.p.limits {
@@ -147,7 +147,7 @@ func (f *frame) placeLimits() {
 	}
 }
 
-// limitText is from where to where a limit's text goes.
+// limitText is the start and end of a limit's text.
 func (f frame) limitText(l limit) (from, to float64) {
 	w := render.TextWidth(l.text, 10.5)
 	from = min(max(f.x(l.x)-w/2, f.left), f.right-w)
@@ -212,7 +212,7 @@ func (f frame) xText(v float64) string {
 	return tickText(v)
 }
 
-// xTicks are round figures; of bytes powers of two, as many as there is room for.
+// xTicks are round figures; for bytes powers of two, as many as there is room for.
 func (f frame) xTicks() []float64 {
 	var out []float64
 	if !f.p.xLog {
@@ -264,7 +264,7 @@ func (f frame) drawLine(c *canvas, l line) {
 	}
 }
 
-// bars go from the lowest to the highest repeat, where that can be seen.
+// bars go from the lowest to the highest repeat, if that is visible.
 func (f frame) bars(c *canvas, l line, pt point) {
 	const least = 4.0 // pixels: a mark is larger
 	if pt.ys != nil && f.y(pt.ys[0])-f.y(pt.ys[1]) > least {
@@ -283,8 +283,8 @@ func whisker(x, y float64, level bool) string {
 	return "M" + render.Coordinate(x) + " " + render.Coordinate(y-3) + "V" + render.Coordinate(y+3)
 }
 
-// mark is a path around a point: circle, square, triangle, diamond, and the first
-// two turned.
+// mark is a path around a point: circle, square, triangle, diamond, and the first two
+// rotated.
 func mark(style int, x, y float64) string {
 	n := func(dx, dy float64) string { return render.Coordinate(x+dx) + " " + render.Coordinate(y+dy) }
 	switch style % chunk {

@@ -23,7 +23,7 @@ func Rao(w io.Writer, p profile.Profile) error {
 }
 
 // raoPanels are the cost by working set, one panel for each number of threads and
-// sharing size, then what tells the cost.
+// sharing size, then the predictors of the cost.
 func raoPanels(p profile.Profile) []panel {
 	g, llc := newRaoGrid(p.Rao), llcOf(p)
 	var out []panel
@@ -38,7 +38,7 @@ func raoPanels(p profile.Profile) []panel {
 	return append(out, g.scatters(p.Rao)...)
 }
 
-// sharedText is what the threads add to; 0 is no adds at all.
+// sharedText is the size of what the threads add to; 0 is no adds at all.
 func sharedText(b unit.Bytes) string {
 	if b == 0 {
 		return "nothing shared"
@@ -82,7 +82,7 @@ func (g raoGrid) limits(threads int, llc unit.Bytes) []limit {
 	return out
 }
 
-// scatters are the two candidates that may tell the cost of an operation.
+// scatters are the two candidates that may predict the cost of an operation.
 func (g raoGrid) scatters(cells []profile.RaoCell) []panel {
 	r := profile.CorrelationsOf(cells)
 	if r.N == 0 {

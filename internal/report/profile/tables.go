@@ -28,7 +28,7 @@ func mixSection(p profile.Profile) section {
 	return s.with(t, u)
 }
 
-// with adds a table that has rows, and what is unknown in it.
+// with adds a table that has rows, and its unknown figures.
 func (s section) with(t table, u unknowns) section {
 	if !t.empty() {
 		s.Tables = append(s.Tables, t)
@@ -65,7 +65,7 @@ func loadedSection(p profile.Profile) section {
 	return s
 }
 
-// loadedRates is of all curves: people compare them.
+// loadedRates has one unit for all curves: people compare them.
 func loadedRates(curves []profile.Curve) rates {
 	var all []profile.Figure
 	for _, c := range curves {
@@ -95,7 +95,7 @@ func cacheSection(p profile.Profile) section {
 	return s.with(scan, unknowns{})
 }
 
-// apart is what pairs of CPUs are put together by.
+// apart is the key by which pairs of CPUs are grouped.
 type apart struct {
 	level    profile.Level
 	distance unit.Opt[int]
@@ -126,7 +126,7 @@ func near(a, b apart) int {
 		cmp.Compare(a.distance.Or(1<<20), b.distance.Or(1<<20)))
 }
 
-// groupBy puts things that are equally far apart together, from near to far.
+// groupBy groups things that are equally far apart, from near to far.
 func groupBy[T any](list []T, key func(T) apart) ([]apart, map[apart][]T) {
 	by := map[apart][]T{}
 	var keys []apart
@@ -147,7 +147,7 @@ func groupBy[T any](list []T, key func(T) apart) ([]apart, map[apart][]T) {
 func pair(cpus [2]int) string { return fmt.Sprintf("%d and %d", cpus[0], cpus[1]) }
 
 func sharingSection(p profile.Profile) section {
-	s := section{ID: "sharing", Title: "Who shares a last-level cache", Notes: skips(p, profile.CacheSharing),
+	s := section{ID: "sharing", Title: "CPUs that share a last-level cache", Notes: skips(p, profile.CacheSharing),
 		Sub: "Two CPUs, each with a working set that fills most of the cache alone: those that share it slow each other down."}
 	t := table{Heads: []string{"pairs of CPUs", "pairs", "share it?", "alone ns", "together ns"}, Keys: 1}
 	long := table{Caption: "Every pair", Heads: []string{"CPUs", "apart", "alone ns", "together ns", "shared"}, Keys: 2, Long: true}
@@ -180,7 +180,7 @@ func shared(o unit.Opt[bool]) string {
 	return "no"
 }
 
-// sharedAll is the verdict of pairs that are equally far apart.
+// sharedAll is the verdict for pairs that are equally far apart.
 func sharedAll(list []profile.SharingTest) string {
 	said := map[string]int{}
 	for _, x := range list {
@@ -198,8 +198,8 @@ func sharedAll(list []profile.SharingTest) string {
 	return strings.Join(parts, ", ")
 }
 
-// between is the median of several figures' medians; with their extremes where
-// those are far from it.
+// between is the median of several figures' medians, with their extremes if those are
+// far from it.
 func between(list []profile.Figure, print func(float64) string) string {
 	f := median(list)
 	m, ok := f.Median.Get()
@@ -278,7 +278,7 @@ func migrationSection(p profile.Profile) section {
 
 func micros(ns float64) string { return render.Number(ns / 1000) }
 
-// policySection is what numademo shows: policies by kinds of work.
+// policySection is as numademo's table: policies by kinds of work.
 func policySection(p profile.Profile) section {
 	s := section{ID: "policies", Title: "What a memory policy costs", Notes: skips(p, profile.Policies),
 		Sub: "As numademo shows; × is against the local policy: above 1 is better."}
@@ -335,7 +335,7 @@ func cpuName(cpu int) string {
 
 const bytesPerSecond = "bytes/s"
 
-// unitOf is the unit that is shown for one of the profile's.
+// unitOf is the printed unit for one of the profile's.
 func (r rates) unitOf(text string) string {
 	if text == bytesPerSecond {
 		return r.unit

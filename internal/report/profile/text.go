@@ -61,7 +61,7 @@ func (p *printer) section(s section) {
 	}
 }
 
-// keyWidth and cellWidth are what is left of a long name, such as a policy's: two keys
+// keyWidth and cellWidth are the columns for a long name, such as a policy's: two keys
 // and a cell fit the narrowest terminal.
 const (
 	keyWidth  = 28
