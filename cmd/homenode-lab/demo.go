@@ -276,7 +276,7 @@ func storedPeers(path, load string, stderr io.Writer) (*experiment.Comparison, e
 		return nil, fmt.Errorf("read stored peers %s: %w", path, err)
 	}
 	if c.Load != load {
-		fmt.Fprintf(stderr, "homenode: %s is of another load (%s, not %s) and is not shown: 'make bench-peers' measures this one\n", path, c.Load, load)
+		fmt.Fprintf(stderr, "homenode-lab: %s is of another load (%s, not %s) and is not shown: 'make bench-peers' measures this one\n", path, c.Load, load)
 		return nil, nil
 	}
 	return &c, nil

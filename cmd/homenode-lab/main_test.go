@@ -53,7 +53,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"demo", "--mixes", "../../lab/mixes", "--pilot", "-o", "json"}, []string{"--pilot"}},
 	} {
 		code, text := clitest.RunCaught(t, rootCommand(), c.args...)
-		if code != exit.Bad {
+		if code != exit.Bad || !strings.HasPrefix(text, "homenode-lab: ") {
 			t.Errorf("%v: exit code %d, %s", c.args, code, text)
 		}
 		for _, w := range c.want {

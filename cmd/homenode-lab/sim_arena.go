@@ -227,7 +227,7 @@ func known[T any](what string, asked []string, all []T, name func(T) string, exp
 func newArenaBar(w io.Writer, p arena.Plan) *simBar {
 	b := startSimBar(w)
 	if !cli.IsTerminal(b.w) {
-		fmt.Fprintf(w, "homenode: simulating %s: up to %d machines × %d mixes × %d policies × %d seeds\n", p.Name, len(p.Machines), len(p.Mixes), len(p.Policies), len(p.Seeds))
+		fmt.Fprintf(w, "homenode-lab: simulating %s: up to %d machines × %d mixes × %d policies × %d seeds\n", p.Name, len(p.Machines), len(p.Mixes), len(p.Policies), len(p.Seeds))
 	}
 	return b
 }

@@ -98,7 +98,7 @@ func TestSimArenaInterrupted(t *testing.T) {
 	var errs bytes.Buffer
 	root.SetOut(&errs)
 	root.SetErr(&errs)
-	code := cli.Finish(root.ExecuteContext(ctx), &errs)
+	code := cli.Finish(root.Name(), root.ExecuteContext(ctx), &errs)
 	if _, err := os.Stat(out); code == 0 || err == nil || !strings.Contains(errs.String(), "interrupted: nothing was written") {
 		t.Errorf("exit code %d, %s, %v", code, errs.String(), err)
 	}

@@ -33,7 +33,7 @@ func newFleetBar(w io.Writer) *fleetBar {
 func (b *fleetBar) show(done, all int) {
 	left := time.Duration(float64(time.Since(b.begin)) / float64(done) * float64(all-done)).Round(time.Second)
 	tail := fmt.Sprintf("%d of %d servers simulated, about %v left", done, all, left)
-	b.ShowBar(cli.Bar{Share: float64(done) / float64(all), Tail: " " + tail}, "", "homenode: "+tail)
+	b.ShowBar(cli.Bar{Share: float64(done) / float64(all), Tail: " " + tail}, "", "homenode-lab: "+tail)
 }
 
 func (b *fleetBar) end() { b.Clear() }

@@ -30,7 +30,7 @@ func simFleet(t *testing.T, ctx context.Context, args ...string) (stdout, stderr
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)
 	cmd.SetArgs(append([]string{"sim", "fleet", "--shapes", "../../lab/shapes"}, args...))
-	code = cli.Finish(cmd.ExecuteContext(ctx), &errs)
+	code = cli.Finish(cmd.Name(), cmd.ExecuteContext(ctx), &errs)
 	return out.String(), errs.String(), code
 }
 

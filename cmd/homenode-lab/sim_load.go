@@ -128,7 +128,7 @@ type simBar struct {
 func newSimBar(w io.Writer, s scenario.Setting) *simBar {
 	b := startSimBar(w)
 	if !cli.IsTerminal(w) {
-		fmt.Fprintf(w, "homenode: simulating %s: %d arms × %d seeds × %v\n", s.Name, len(s.Arms), len(s.Seeds), s.Lasts)
+		fmt.Fprintf(w, "homenode-lab: simulating %s: %d arms × %d seeds × %v\n", s.Name, len(s.Arms), len(s.Seeds), s.Lasts)
 	}
 	return b
 }

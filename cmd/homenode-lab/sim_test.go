@@ -302,7 +302,7 @@ func TestSimInterrupted(t *testing.T) {
 	root.SetArgs([]string{"sim", "run", exampleScenario, "--out", out})
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
-	code := cli.Finish(root.ExecuteContext(ctx), &stderr)
+	code := cli.Finish(root.Name(), root.ExecuteContext(ctx), &stderr)
 	if _, err := os.Stat(out); code != exit.Failed || stdout.Len() > 0 || !strings.Contains(stderr.String(), "interrupted") || err == nil {
 		t.Errorf("exit code %d, %q, %q", code, stdout.String(), stderr.String())
 	}

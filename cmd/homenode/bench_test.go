@@ -196,7 +196,7 @@ func TestBenchInterrupted(t *testing.T) {
 		root.SetArgs(append([]string{"bench", "--only", "latency,mixes,policies", "--repeats", "5", "--out", out}, args...))
 		root.SetOut(&errs)
 		root.SetErr(&errs)
-		return cli.Finish(root.ExecuteContext(ctx), &errs), errs.String()
+		return cli.Finish(root.Name(), root.ExecuteContext(ctx), &errs), errs.String()
 	}
 	code, errs := run(ctx)
 	if code != exit.Partly || !strings.Contains(errs, "--resume goes on") || s.jobs != 40 {

@@ -209,7 +209,7 @@ func migrateOut(ctx context.Context, line string) (code int, stdout, stderr stri
 	root.SetOut(&out)
 	root.SetErr(&bad)
 	root.SetArgs(append([]string{"migrate"}, strings.Fields(line)...))
-	code = cli.Finish(root.ExecuteContext(ctx), &bad)
+	code = cli.Finish(root.Name(), root.ExecuteContext(ctx), &bad)
 	return code, out.String(), bad.String()
 }
 

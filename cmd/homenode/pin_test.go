@@ -81,7 +81,7 @@ func TestBRMExitCodes(t *testing.T) {
 		{fmt.Errorf("read /proc/7/stat: %w", kernel.ErrMalformed), exit.Failed},
 	} {
 		var none bytes.Buffer
-		if code := cli.Finish(notReadable(c.err), &none); code != c.code {
+		if code := cli.Finish("homenode", notReadable(c.err), &none); code != c.code {
 			t.Errorf("%v: %d", c.err, code)
 		}
 	}

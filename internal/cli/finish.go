@@ -12,14 +12,14 @@ import (
 	"homenode/internal/render"
 )
 
-// Finish prints a command's error and returns its exit code. Names in it come from
+// Finish prints a command's error after the program's name and returns its exit code. Names in it come from
 // processes and cgroups: a terminal would obey what is in them.
-func Finish(err error, stderr io.Writer) int {
+func Finish(program string, err error, stderr io.Writer) int {
 	if err == nil {
 		return exit.Done
 	}
 	if lines := Sentences(err); len(lines) > 0 {
-		fmt.Fprintln(stderr, "homenode: "+strings.Join(lines, "\n"))
+		fmt.Fprintln(stderr, program+": "+strings.Join(lines, "\n"))
 	}
 	var code exit.Error
 	if errors.As(err, &code) {

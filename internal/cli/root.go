@@ -63,5 +63,5 @@ func Main(root *cobra.Command) {
 // Run runs a command line, says what went wrong, and returns the exit code.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	return Finish(root.ExecuteContext(ctx), os.Stderr)
+	return Finish(root.Name(), root.ExecuteContext(ctx), os.Stderr)
 }

@@ -25,7 +25,7 @@ func Run(root *cobra.Command, args ...string) (code int, stdout, stderr string) 
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	code = cli.Finish(root.ExecuteContext(context.Background()), &errs)
+	code = cli.Finish(root.Name(), root.ExecuteContext(context.Background()), &errs)
 	return code, out.String(), errs.String()
 }
 

@@ -131,7 +131,7 @@ func TestDecisionCompareInterrupted(t *testing.T) {
 // A run that fails ends the comparison with what it said, and is not tried again.
 func TestDecisionCompareFails(t *testing.T) {
 	for said, want := range map[string]string{
-		"homenode: arm numad: no /var/run/numad.pid\n": "no /var/run/numad.pid",
+		"homenode-lab: arm numad: no /var/run/numad.pid\n": "no /var/run/numad.pid",
 		"": "ended with code 1",
 	} {
 		g := fakeGuest{during: func(_ context.Context, ran int) (lab.Result, error) {

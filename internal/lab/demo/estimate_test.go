@@ -165,7 +165,7 @@ func TestDecodeStep(t *testing.T) {
 			t.Errorf("%q reads %+v", s.line(), got)
 		}
 	}
-	for _, line := range []string{"", "homenode: run arm: no such file", "{", "{}", `{"stage": 3}`} {
+	for _, line := range []string{"", "homenode-lab: run arm: no such file", "{", "{}", `{"stage": 3}`} {
 		if s, ok := parseStep(line); ok {
 			t.Errorf("%q is no step: %+v", line, s)
 		}
