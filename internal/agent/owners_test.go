@@ -20,8 +20,8 @@ import (
 	"homenode/internal/owner/cgroup"
 )
 
-// last is the end of a chain, which knows all that an owner may know.
-type last struct{ told []string }
+// last is the end of a chain. It has every method that an owner may have.
+type last struct{ ended []string }
 
 var (
 	theLast  = errors.New("the last one was asked")
@@ -39,15 +39,15 @@ func (l *last) Move(context.Context, journal.Permit, action.Step) action.Outcome
 }
 func (l *last) Overrules(journal.Setting, string) string { return "last" }
 func (l *last) Remembered() ([]journal.Entry, error)     { return []journal.Entry{ofBefore}, theLast }
-func (l *last) Ended(s journal.Setting) error            { l.told = append(l.told, s.String()); return theLast }
+func (l *last) Ended(s journal.Setting) error            { l.ended = append(l.ended, s.String()); return theLast }
 func (l *last) Clock(journal.Setting) uint64             { return 77 }
 func (l *last) Original(journal.Setting, string) string  { return "last" }
 func (l *last) Heirs(journal.Family) ([]journal.Heir, error) {
 	return []journal.Heir{{ID: 77}}, theLast
 }
 
-// Whatever the journal may ask of an owner gets through all links of the chain that is
-// really built.
+// Whatever the journal may ask of an owner reaches the end of the chain that New
+// builds.
 func TestNoLinkKeepsAnythingBack(t *testing.T) {
 	end := &last{}
 	chain, err := withThreads(nil, end, nil)
@@ -74,12 +74,13 @@ func TestNoLinkKeepsAnythingBack(t *testing.T) {
 		}
 	}
 	heirs, _ := chain.Heirs(journal.Family{Workload: "pid:0"})
-	if len(heirs) != 1 || chain.Clock(theirs) != 77 || !chain.Same(theirs, "last", "") || len(end.told) != 1 || !reflect.DeepEqual(entries, []journal.Entry{ofBefore}) {
-		t.Errorf("%v, %d, %v, %v", heirs, chain.Clock(theirs), end.told, entries)
+	if len(heirs) != 1 || chain.Clock(theirs) != 77 || !chain.Same(theirs, "last", "") || len(end.ended) != 1 || !reflect.DeepEqual(entries, []journal.Entry{ofBefore}) {
+		t.Errorf("%v, %d, %v, %v", heirs, chain.Clock(theirs), end.ended, entries)
 	}
 }
 
-// Who is left alone is so for classes, too, and the configuration's direct_owners count.
+// A workload that is left alone is left alone for classes too, unless direct_owners
+// names its owner.
 func TestClassesOfThoseLeftAlone(t *testing.T) {
 	for workload, owner := range map[string]string{
 		"/kubepods.slice/kubepods-pod1.slice/c": "kubelet", "/system.slice/crio-1a.scope": "crio",
@@ -102,8 +103,8 @@ func TestClassesOfThoseLeftAlone(t *testing.T) {
 	}
 }
 
-// After a reboot, what Docker was asked for before is put back: by the owner that
-// 'homenode restore' and the agent use.
+// After a reboot, the original settings of Docker's containers are restored by
+// the owner that 'homenode restore' and the agent use.
 func TestDockerAfterRebootThroughTheChain(t *testing.T) {
 	const id = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f809"
 	dir, err := os.MkdirTemp("", "docker") // t.TempDir is too long for a socket

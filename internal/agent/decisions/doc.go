@@ -6,8 +6,8 @@
 //	 "workload":"/demo/a","service":"a",
 //	 "reason":{"rule":"mao.bind","workload":"/demo/a","numbers":[…],"alternatives":[…]}}
 //
-// A decision is an action, or that there is no place for a workload, when that is
-// new. Why everything else was left alone is in the status. render/words makes sentences of
-// reasons. It is NOT the journal:
-// nothing is put back by it, and what it loses on a full disk is only told.
+// A decision is an action, or a refusal (there is no place for a workload) if that is new.
+// The status says why everything else was left alone. render/words makes sentences of
+// reasons. It is NOT the journal: nothing is restored from it, and lines that are lost on a
+// full disk are only reported.
 package decisions

@@ -19,13 +19,13 @@ import (
 	"homenode/internal/window"
 )
 
-// ContentType is the format's.
+// ContentType is the media type of the format.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// Input is what is told.
+// Input is what Write reports.
 type Input struct {
 	View     agent.View
-	Read     bool // View is one: a round has ended
+	Read     bool // View is valid: a round has ended
 	Health   agent.Health
 	Version  string
 	Resident unit.Opt[unit.Bytes] // memory of this process
@@ -37,7 +37,7 @@ type family struct {
 	write            func(p *printer, in *Input)
 }
 
-// Names are all metrics there are, for whoever checks a dashboard or a rule.
+// Names are all metrics, for a check of dashboards and rules.
 func Names() []string {
 	var all []string
 	for _, f := range families {
@@ -50,7 +50,8 @@ func Names() []string {
 	return all
 }
 
-// Write writes all of them; before the first round only what is known without one.
+// Write writes all metrics. Before the first round it writes only those that need
+// no round.
 func Write(w io.Writer, in Input) error {
 	p := &printer{}
 	in.View.Status.Workloads = shown(&in)
@@ -62,8 +63,8 @@ func Write(w io.Writer, in Input) error {
 	return err
 }
 
-// shown are the workloads with series of their own: approved ones first, then by path, so
-// that a series does not come and go with the load.
+// shown are the workloads with series of their own. Approved ones come first, then the
+// order is by path, so that a series does not come and go with the load.
 func shown(in *Input) []agent.WorkloadStatus {
 	all := slices.Clone(in.View.Status.Workloads)
 	if len(all) <= in.View.MaxWorkloads {
@@ -83,7 +84,7 @@ func shown(in *Input) []agent.WorkloadStatus {
 	return all[:in.View.MaxWorkloads]
 }
 
-// printer writes lines. A family without series leaves nothing.
+// printer writes lines. It writes nothing for a family without series.
 type printer struct {
 	out    strings.Builder
 	family family
@@ -116,8 +117,8 @@ func (p *printer) line(suffix string, v float64, labels []string) {
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// escape keeps a label's value on its line, and what a terminal would obey out of it; a
-// cgroup may be called anything. Two names stay two labels.
+// escape keeps a label's value on its line, and removes what a terminal would obey: a
+// cgroup may have any name. Different names stay different labels.
 func escape(s string) string {
 	var out strings.Builder
 	for len(s) > 0 {
@@ -146,7 +147,8 @@ func (p *printer) histogram(h agent.Histogram) {
 	p.line("_count", float64(h.Count), nil)
 }
 
-// value writes a figure that knows how it is known; nothing where it is unknown.
+// value writes a figure with its source. It writes nothing if the figure is
+// unknown.
 func value(p *printer, v unit.Value[float64], labels ...string) {
 	if x, ok := v.Get(); ok {
 		p.add(x, append(slices.Clone(labels), "source", v.How.String())...)
@@ -188,7 +190,7 @@ func byNode(p *printer, in *Input, labels []string, by []unit.Value[float64]) {
 	}
 }
 
-// services counts workloads by service: all of them, not only those that are shown.
+// services counts all workloads by service, not only those that are shown.
 type service struct{ workloads, approved, bound, unknown, below float64 }
 
 func services(in *Input) map[string]service {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify tells systemd how a service is: sd_notify(3) by hand, which is one
-// datagram. It is NOT for anything else.
+// Package notify tells systemd a service's state: sd_notify(3) by hand, which is
+// one datagram. It is NOT for anything else.
 package notify
 
 import (
@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Send sends e.g. "READY=1". Without a socket of systemd's it does nothing.
+// Send sends e.g. "READY=1". Without a socket of systemd it does nothing.
 func Send(state ...string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return nil
 	}
-	if rest, ok := strings.CutPrefix(path, "@"); ok { // an abstract one
+	if rest, ok := strings.CutPrefix(path, "@"); ok { // an abstract socket
 		path = "\x00" + rest
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -33,13 +33,13 @@ func Send(state ...string) error {
 	return nil
 }
 
-// mostSilent is how long systemd is not told at most: one beat that is left out, as a round
-// is just late, must not bring the next one close to the end.
+// mostSilent is the longest time without a beat: if one beat is left out because a round is
+// just late, the next one must not come close to the timeout.
 const mostSilent = 10 * time.Second
 
-// Watchdog is how often systemd is to hear of this process: a quarter of what it waits
-// (sd_watchdog_enabled(3) says half or less), and no more seldom than mostSilent. 0: it
-// does not ask.
+// Watchdog is the interval between two beats: a quarter of the time that systemd waits
+// (sd_watchdog_enabled(3) says half or less), and at most mostSilent. 0 means that
+// systemd expects no beats.
 func Watchdog() time.Duration {
 	usec, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if pid := os.Getenv("WATCHDOG_PID"); err != nil || usec <= 0 || pid != "" && pid != strconv.Itoa(os.Getpid()) {

@@ -6,6 +6,6 @@
 //	decisions.jsonl ─▶ decisions.jsonl.1 ─▶ decisions.jsonl.2 ─▶ removed
 //	   (newest)
 //
-// A line that does not fit on the disk is taken back, so that no half of it stays;
-// the next one tries again. It is NOT for what must not be lost: that is the journal.
+// A line that does not fit on the disk is removed, so that no half of it stays; the
+// next one tries again. It is NOT for what must not be lost: that is the journal.
 package rotate

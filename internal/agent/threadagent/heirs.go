@@ -10,9 +10,9 @@ import (
 	"homenode/internal/window"
 )
 
-// meet remembers the threads that are there. A thread that was there before us, or is not
-// pinned when it is first seen, has inherited nothing of ours; what it is pinned to later
-// is not our doing. meet returns how many others there are: new ones that are pinned.
+// meet remembers the present threads. A thread that was there before us, or is not pinned
+// when it is first seen, has inherited nothing of ours; a later affinity is not ours
+// either. meet returns how many others there are: new threads that are pinned.
 func (r *run) meet(w window.Window, all bool) (strangers int) {
 	threads := 0
 	for i := range w.Workloads {
@@ -29,7 +29,7 @@ func (r *run) meet(w window.Window, all bool) (strangers int) {
 			r.known[t.ID] = t.Start
 		}
 	}
-	if most := 2*threads + 16; len(r.known) > most || len(r.wished) > most {
+	if most := 2*threads + 16; len(r.known) > most || len(r.placements) > most {
 		r.prune(w)
 	}
 	return strangers
@@ -40,7 +40,7 @@ func (r *run) isKnown(tid int, start uint64) bool {
 	return ok && known == start
 }
 
-// prune forgets threads that are not there any more.
+// prune forgets threads that have ended.
 func (r *run) prune(w window.Window) {
 	there := map[int]bool{}
 	for i := range w.Workloads {
@@ -53,26 +53,27 @@ func (r *run) prune(w window.Window) {
 			delete(r.known, tid)
 		}
 	}
-	for tid := range r.wished {
+	for tid := range r.placements {
 		if !there[tid] {
-			delete(r.wished, tid)
+			delete(r.placements, tid)
 		}
 	}
 }
 
-// lookEvery is the shortest time between two looks for threads that inherited: one takes
-// some milliseconds of a process with thousands of threads.
+// lookEvery is the shortest time between two searches for threads that inherited. A
+// search takes some milliseconds for a process with thousands of threads.
 const lookEvery = 100 * time.Millisecond
 
-// giveBack looks for threads that inherited what we gave to those that started them: after
-// a thread was moved, and where a new one is pinned. A thread that is still pinned after
-// it was pinned by another process. When it fails, the next window tries again.
+// giveBack searches for threads that inherited an affinity that we gave to their parents.
+// It does so after a thread was moved, and if a new thread is pinned. A thread that is
+// still pinned afterwards was pinned by another process. If it fails, the next window
+// tries again.
 func (r *run) giveBack(w window.Window, strangers int) {
 	now := r.o.Now()
-	if strangers == 0 && !r.o.Actor.Passing() || !r.looked.IsZero() && now.Sub(r.looked) < lookEvery {
+	if strangers == 0 && !r.o.Actor.Passing() || !r.searched.IsZero() && now.Sub(r.searched) < lookEvery {
 		return
 	}
-	r.looked = now
+	r.searched = now
 	given, err := r.o.Actor.GiveBack()
 	for _, x := range given {
 		if x.Result == journal.PutBack {
@@ -86,22 +87,22 @@ func (r *run) giveBack(w window.Window, strangers int) {
 	r.meet(w, true)
 }
 
-// wish is where a dry run would have put a thread.
-type wish struct {
+// placement is where a dry run would have put a thread.
+type placement struct {
 	start uint64
-	node  int // index; −1: back to what it had
+	node  int // index; −1: its own affinity again
 }
 
-// wishNew is false where a dry run has said this before: since no thread is moved, a policy
+// newPlacement is false if a dry run has reported this before: no thread is moved, so a policy
 // asks for the same again and again, though maybe for another CPU of the node.
-func (r *run) wishNew(s action.Step) bool {
-	next := wish{s.Start, -1}
+func (r *run) newPlacement(s action.Step) bool {
+	next := placement{s.Start, -1}
 	for i, n := range r.window.Nodes {
 		if cpu, ok := s.CPUs.First(); ok && n.CPUs.Has(cpu) {
 			next.node = i
 		}
 	}
-	before, ok := r.wished[s.Thread]
-	r.wished[s.Thread] = next
+	before, ok := r.placements[s.Thread]
+	r.placements[s.Thread] = next
 	return !ok || before != next
 }
