@@ -16,8 +16,8 @@ import (
 	"homenode/internal/yamlfile"
 )
 
-// Classes: own is the file of constants, if there is one; calibrated: it has all of the
-// machine's.
+// Classes prints the classes of workloads. own is the file of constants, if there is
+// one; calibrated says that it has all constants of the machine.
 func Classes(w io.Writer, r interference.Result, own string, calibrated bool) error {
 	from, right := own, "In the lab the class of 20 real programs was right in 14 seen alone, in 18 seen squeezed, too, in 5 only squeezed; on\nhardware it was not tried."
 	if own == "" {
@@ -58,7 +58,7 @@ func Classes(w io.Writer, r interference.Result, own string, calibrated bool) er
 	return nil
 }
 
-// howCounted is "measured", or what the counters are.
+// howCounted is "measured", or the source of the counters.
 func howCounted(r interference.Result) string {
 	how := map[string]bool{}
 	var all []string
@@ -89,7 +89,7 @@ func margin(v unit.Opt[float64]) string {
 	return "-"
 }
 
-// held is "120 KiB" where that is counted, "about 120 KiB" or "100 KiB to 120 KiB", or unknown.
+// held is "120 KiB" if that is counted, "about 120 KiB" or "100 KiB to 120 KiB", or unknown.
 func held(wl interference.Workload) string {
 	low, ok := wl.Low.Get()
 	high, ok2 := wl.High.Get()
@@ -104,7 +104,7 @@ func held(wl interference.Workload) string {
 	return low.String()
 }
 
-// Constants is a file for --constants; notes say what they are from.
+// Constants prints a file for --constants; notes name its sources.
 func Constants(w io.Writer, f vmmap.Infer, notes []string, output string) error {
 	if output == "json" {
 		return schema.NewEncoder(w).Encode(struct {
