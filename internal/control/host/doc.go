@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host is this host for a person who watches it and acts by hand: windows, one a
+// Package host is this host for a person who watches it and acts by hand: one window per
 // period, and actions as steps.
 //
 //	Reader ─▶ Window ─▶ the screen ─▶ Plan (a dry run), Apply ─▶ control.Loop ─▶ journal ─▶ owners
 //
-// What is asked for by hand is the policy of the one loop (control); the journal stands
-// before each step. What is bound stays bound when the screen ends. Not for: deciding.
+// The policy of the one loop (control) is what the person asks for; the journal records
+// each step first. What is bound stays bound when the screen ends. Not for: deciding.
 package host
