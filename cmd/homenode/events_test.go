@@ -53,7 +53,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := runEvents(t, "--cpu", "vax"); cli.Finish("homenode", err, &bytes.Buffer{}) != exit.Bad || !strings.Contains(err.Error(), "arm-neoverse-n1") {
-		t.Errorf("a table that is none: %v", err)
+		t.Errorf("an unknown table: %v", err)
 	}
 	if _, err := runEvents(t, "-o", "xml"); cli.Finish("homenode", err, &bytes.Buffer{}) != exit.Bad {
 		t.Errorf("%v", err)

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/kernel"
 )
 
-// A name in an error is shown, and not obeyed by the terminal.
+// A name in an error is shown, but the terminal does not obey it.
 func TestErrorsArePrintable(t *testing.T) {
 	var out bytes.Buffer
 	err := errors.Join(errors.New("process 7 (\x1b[31mEVIL) has no memory"), errors.New("which of /a/\u202ex\rhomenode: all is well"))
@@ -32,7 +32,7 @@ func TestErrorsArePrintable(t *testing.T) {
 	}
 }
 
-// What must be there and is not, or may not be done, ends a command with 2.
+// A missing precondition or permission ends a command with exit code 2.
 func TestPreconditions(t *testing.T) {
 	for _, err := range []error{journal.ErrLocked, kernel.ErrNotSupported, kernel.ErrNotPermitted, fs.ErrPermission} {
 		var out bytes.Buffer
@@ -41,6 +41,6 @@ func TestPreconditions(t *testing.T) {
 		}
 	}
 	if code := Finish("homenode", exit.Precondition(errors.New("other")), io.Discard); code == exit.Bad || code == 0 {
-		t.Errorf("anything else: exit %d", code)
+		t.Errorf("another error: exit %d", code)
 	}
 }
