@@ -66,7 +66,7 @@ func TestClassesCommand(t *testing.T) {
 	if err := runClasses(t.Context(), &out, []string{classesFixture("gzip-alone"), classesFixture("awk-count-alone")}, o); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"constants: " + file, "/trial/p", "HOLDS OF A CACHE", "counters, which are modelled", "in 14 seen alone"} {
+	for _, want := range []string{"constants: " + file, "/trial/p", "HOLDS OF A CACHE", "counters, which are modelled", "right for 14 if they were seen alone"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -84,8 +84,8 @@ func TestClassesInDoubt(t *testing.T) {
 		notes     int
 	}{
 		{"dram: 5.42\n" + most, []string{"constants: " + file, "unknown  unknown", "/trial/p: what it may hold of a cache leaves more than one class open"}, 0},
-		{most, []string{"note: " + file + " has no dram: ", "right in 8, in the lab"}, 1},
-		{"", []string{"constants: the defaults, of simulated machines", "right in 8, in the lab"}, 1},
+		{most, []string{"note: " + file + " has no dram: ", "was right for 8"}, 1},
+		{"", []string{"constants: the defaults, from simulated machines", "was right for 8"}, 1},
 	} {
 		o := classesOptions{output: "text", stderr: os.Stderr}
 		if c.constants != "" {

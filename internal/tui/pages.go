@@ -188,7 +188,7 @@ const help = `Keys
   t              trend of the local ratio, or of CPU
   w              why it is where it is, as the agent decided
   b  u           bind it to nodes, unbind it: first a dry run, y applies it
-  f  space       freeze, go on; in a recording: hold, play
+  f  space       freeze, continue; in a recording: hold, play
   ← → home end   step through what was seen; the oldest, the newest
   + -            speed of a recording
   i              what could not be read; what became of the last steps
@@ -197,7 +197,7 @@ const help = `Keys
 Figures
   LOCAL is the share of DRAM reads served by the reader's own node. How it is
   known: m measured, M modelled (the lab), e estimated from where its CPU time
-  and its pages are. ? is unknown, never nought. ! is below its target.
+  and its pages are. ? is unknown, never zero. ! is below its target.
   ± is what nine of ten of the lab's scenarios were within, each by its mean,
   on the worse of two machines.
   MSR is memory stall cycles / cycles. BY NODE: a cell's digit is the node.
@@ -206,7 +206,7 @@ Figures
 
 Binding
   A bind sets the CPUs, moves the pages that are elsewhere in the background,
-  then sets the memory nodes. What was there before is on disk first.
+  then sets the memory nodes. The previous settings are on disk first.
   What is bound here stays so when top ends, its pages as far as they came.
   u puts it back; so do 'homenode restore' and the next 'homenode agent'.
   While an agent runs, it decides: nothing can be bound here.`

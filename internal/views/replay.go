@@ -27,12 +27,12 @@ func Replay(w io.Writer, r replay.Result, all bool) error {
 		return err
 	}
 	if same > 0 {
-		fmt.Fprintf(w, "and %d workloads about which nothing was decided\n", same)
+		fmt.Fprintf(w, "and %d workloads without a decision\n", same)
 	}
 	printDifferences(w, r, all)
 	fmt.Fprintln(w)
 	if v, ok := r.AsRecorded.Get(); ok {
-		fmt.Fprintf(w, "as recorded: then has bound what the recorded agent had in %v of approved workloads' windows\n", v)
+		fmt.Fprintf(w, "as recorded: 'then' binds like the recorded agent in %v of the approved workloads' windows\n", v)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, "note: "+render.Printable(n))

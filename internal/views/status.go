@@ -31,7 +31,7 @@ func Status(w io.Writer, s agent.Status) error {
 	p.Table(nodeTable(s.Window))
 	p.Line("")
 	p.Table(workloadTable(s))
-	p.Line("KNOWN: how the local share is. ±: " + window.ErrorBasis + "; ±?: not known. Others: " + render.MarkLegend)
+	p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
 	for _, text := range s.Window.Problems {
 		p.Line("could not read: " + render.Printable(text))
 	}
