@@ -45,17 +45,17 @@ func demoCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, f) },
 	}
 	cmd.Flags().StringVar(&f.lab.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
-	cmd.Flags().StringVar(&f.lab.shapes, "shapes", "", "folder of shape files, instead of those that are part of the program")
+	cmd.Flags().StringVar(&f.lab.shapes, "shapes", "", "folder of shape files, instead of the program's own")
 	cmd.Flags().StringVar(&f.mixes, "mixes", "lab/mixes", "folder of the mixes")
-	cmd.Flags().StringVar(&f.mix, "mix", "first-light", "what runs side by side: the name of a mix, or a file")
-	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent's configuration; default: the mix's, NAME-agent.yaml")
-	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "where demo.json, demo.html and demo.md go")
-	cmd.Flags().StringSliceVar(&f.arms, "arms", demo.Arms, "which arms")
-	cmd.Flags().IntVar(&f.repeats, "repeats", 0, "repeats; default: the mix's")
-	cmd.Flags().Float64Var(&f.warmup, "warmup", 0, "model-seconds of warm-up in every run; default: the mix's")
-	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing: say what warm-up and repeats the mix should have")
-	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "time that a comparison may take, for --pilot")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	cmd.Flags().StringVar(&f.mix, "mix", "first-light", "mix of workloads: its name, or a file")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent's configuration file; default: the mix's, NAME-agent.yaml")
+	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "folder for demo.json, demo.html and demo.md")
+	cmd.Flags().StringSliceVar(&f.arms, "arms", demo.Arms, "arms to compare")
+	cmd.Flags().IntVar(&f.repeats, "repeats", 0, "number of repeats; default: the mix's")
+	cmd.Flags().Float64Var(&f.warmup, "warmup", 0, "warm-up of every run, model-seconds; default: the mix's")
+	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing; report the warm-up and repeats that the mix should have")
+	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "with --pilot: time that a comparison may take")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "output format: text or json")
 	f.lab.addBin(cmd)
 	f.lab.cgroup = "v2"
 	return cmd
@@ -87,8 +87,8 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 	return nil
 }
 
-// compareDemo runs the comparison and keeps each run as it comes. demo.json is left
-// alone until all of them are there.
+// compareDemo runs the comparison and keeps each run when it ends. demo.json is
+// replaced only after all runs.
 func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c experiment.Comparison, runs []demo.RunResult, err error) {
 	kept, err := newKeptRuns(f)
 	if err != nil {
@@ -109,7 +109,7 @@ func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c experiment.
 	return c, runs, err
 }
 
-// keptRuns is a file of every run, for those who dig. An older one is there until the
+// keptRuns is a file of every run, for a closer look. An older one is kept until the
 // first run is complete.
 type keptRuns struct {
 	file *os.File
@@ -131,7 +131,7 @@ func newKeptRuns(f demoFlags) (*keptRuns, error) {
 	return &keptRuns{file: file}, nil
 }
 
-// addRun has no error: the comparison stands without the file.
+// addRun has no error: the comparison does not need the file.
 func (k *keptRuns) addRun(r demo.RunResult) {
 	if !k.any {
 		_ = k.file.Truncate(0)
@@ -147,8 +147,8 @@ func (k *keptRuns) close() {
 	_ = k.file.Close()
 }
 
-// interruptedDemo is what a comparison that was stopped has to say: nothing runs any
-// more, and this is what is left of it.
+// interruptedDemo is the result of a stopped comparison: nothing runs any more, and
+// it names what is left.
 func interruptedDemo(ran int, o demo.Options, kept string) error {
 	if ran == 0 {
 		return errors.New("interrupted before a run was complete: nothing was kept")
@@ -185,7 +185,7 @@ func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
 		return demo.Options{}, exit.BadInput(fmt.Errorf("mix %s: %w", path, err))
 	}
 	var long *experiment.Comparison
-	if slices.Contains(f.arms, demo.ArmHomenode) { // else there is nothing to show beside
+	if slices.Contains(f.arms, demo.ArmHomenode) { // otherwise there is nothing to compare with
 		if long, err = storedPeers(beside(path, peersSuffix), demo.LoadSum(mix, boot.Shape), cmd.ErrOrStderr()); err != nil {
 			return demo.Options{}, exit.BadInput(err)
 		}
@@ -214,7 +214,7 @@ func (f demoFlags) check() error {
 	return nil
 }
 
-// adjust takes what the flags say instead of the mix. It is the same for all arms.
+// adjust overrides the mix with the flags. It is the same for all arms.
 func (f demoFlags) adjust(m demo.Mix) demo.Mix {
 	if f.pilot {
 		m.Warmup, m.Repeats = demo.PilotWarmup, demo.PilotRepeats
@@ -228,7 +228,7 @@ func (f demoFlags) adjust(m demo.Mix) demo.Mix {
 	return m
 }
 
-// What lies beside NAME.yaml.
+// Files next to NAME.yaml.
 const (
 	agentSuffix = "-agent.yaml"
 	peersSuffix = "-peers.json"
@@ -236,7 +236,7 @@ const (
 
 func beside(mix, suffix string) string { return strings.TrimSuffix(mix, ".yaml") + suffix }
 
-// mixFile finds a mix by its name; what looks like a file is one.
+// mixFile finds a mix by its name. A name that looks like a file is a file.
 func mixFile(dir, mix string) (string, error) {
 	if strings.Contains(mix, "/") || strings.HasSuffix(mix, ".yaml") {
 		return mix, nil
@@ -261,8 +261,8 @@ func mixFile(dir, mix string) (string, error) {
 	return "", fmt.Errorf("unknown mix %q: want %s, or a file", mix, strings.Join(names, ", "))
 }
 
-// storedPeers reads what peers reached with a longer warm-up ('make bench-peers').
-// Of another load it says nothing, and is not shown.
+// storedPeers reads the results of peers with a longer warm-up ('make
+// bench-peers'). Results of another load are not comparable, and are not shown.
 func storedPeers(path, load string, stderr io.Writer) (*experiment.Comparison, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -276,7 +276,7 @@ func storedPeers(path, load string, stderr io.Writer) (*experiment.Comparison, e
 		return nil, fmt.Errorf("read stored peers %s: %w", path, err)
 	}
 	if c.Load != load {
-		fmt.Fprintf(stderr, "homenode: %s is of another load (%s, not %s) and is not shown: 'make bench-peers' measures this one\n", path, c.Load, load)
+		fmt.Fprintf(stderr, "homenode-lab: %s is of another load (%s, not %s) and is not shown: 'make bench-peers' measures this one\n", path, c.Load, load)
 		return nil, nil
 	}
 	return &c, nil
@@ -302,7 +302,7 @@ func writeComparison(dir string, c experiment.Comparison) error {
 	return nil
 }
 
-// labArm is the guest's side of one run of the demonstration.
+// labArm is the part of a demonstration's run inside the guest.
 func labArm() *cobra.Command {
 	return &cobra.Command{
 		Use: "arm PLAN RESULT", Hidden: true, Args: cli.Exactly(2, "a plan and a result file"),

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/lab/demo"
 )
 
-// showDemo is where a comparison is.
+// showDemo shows the progress of a comparison.
 func showDemo(l *cli.StatusLine, p demo.Progress) {
 	l.Show(fmt.Sprint(p.Done, p.Step.Stage), demoText(p))
 }

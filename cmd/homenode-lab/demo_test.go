@@ -47,8 +47,8 @@ func TestDemoFindsMixes(t *testing.T) {
 	}
 }
 
-// Every mix has an agent's configuration beside it that the agent takes, and a service
-// is approved for just those workloads that fit in a node.
+// Every mix has a valid agent configuration next to it, which approves a service for
+// just those workloads that fit in a node.
 func TestDemoMixesHaveAgents(t *testing.T) {
 	for _, name := range []string{"first-light", "database", "parallel"} {
 		path, err := mixFile(testMixes, name)
@@ -116,7 +116,7 @@ func TestDemoProgress(t *testing.T) {
 	}
 }
 
-// ctrl-C while the lab boots: QEMU is gone, and so is every file of it.
+// Ctrl-C while the lab boots: QEMU ends, and all its files are removed.
 func TestDemoInterruptedLeavesNothing(t *testing.T) {
 	bin, built, temp, out := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "demo")
 	started := filepath.Join(bin, "pid")
@@ -181,7 +181,7 @@ func waitForPID(t *testing.T, file string, ended <-chan error) int {
 	return 0
 }
 
-// What ran before ctrl-C is kept, and the last comparison is still there.
+// The runs before Ctrl-C are kept, and so is the last comparison.
 func TestDemoKeepsRuns(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "runs.jsonl")

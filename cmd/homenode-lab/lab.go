@@ -21,11 +21,11 @@ import (
 	"homenode/lab/shapes"
 )
 
-// labFlags are what every lab command takes.
+// labFlags are the flags of every lab command.
 type labFlags struct {
 	dir    string // built files
 	shapes string // folder of shape files
-	bin    string // of the programs for the guest
+	bin    string // folder of the programs for the guest
 	guest  string
 	cgroup string
 	flat   bool
@@ -44,11 +44,11 @@ func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
 	f.addShapes(cmd)
 	f.addBin(cmd)
 	flags.StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
-	flags.StringVar(&f.guest, "guest", lab.Busybox, "what runs in the guest: busybox, or debian: systemd and containerd ('make lab-debian')")
+	flags.StringVar(&f.guest, "guest", lab.Busybox, "system of the guest: busybox, or debian with systemd and containerd ('make lab-debian')")
 	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	flags.BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
-	flags.BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
-	flags.IntVar(&f.counters, "counters", 0, "general counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
+	flags.BoolVar(&f.hmat, "hmat", false, "make the firmware report latencies and bandwidths")
+	flags.IntVar(&f.counters, "counters", 0, "general-purpose counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
 	return cmd
 }
 
@@ -57,13 +57,13 @@ func (f *labFlags) addBin(cmd *cobra.Command) {
 }
 
 func (f *labFlags) addShapes(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.shapes, "shapes", "", "folder of shape files, instead of those that are part of the program")
+	cmd.Flags().StringVar(&f.shapes, "shapes", "", "folder of shape files, instead of the program's own")
 }
 
 func labShapes() *cobra.Command {
 	var f labFlags
 	cmd := &cobra.Command{
-		Use: "shapes", Short: "List the machines the lab can be", Args: cobra.NoArgs,
+		Use: "shapes", Short: "List the machines that the lab can model", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names, err := shapeNames(f.shapes)
 			if err != nil {
@@ -83,7 +83,7 @@ func labShapes() *cobra.Command {
 	return cmd
 }
 
-// shapeNames lists a folder's shapes, or the program's own.
+// shapeNames lists the shapes of a folder, or the program's own.
 func shapeNames(folder string) (names []string, err error) {
 	if folder == "" {
 		return shapes.Names(), nil
@@ -98,7 +98,7 @@ func shapeNames(folder string) (names []string, err error) {
 	return names, nil
 }
 
-// labOptions gathers what a boot needs; everything missing is bad input.
+// labOptions collects the options of a boot. A missing file is bad input.
 func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	s, err := source.Shape(f.shapes, shape)
 	if err != nil {
@@ -121,7 +121,7 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 func labShell() *cobra.Command {
 	var f labFlags
 	return cli.CompleteArgument(f.addFlags(&cobra.Command{
-		Use: "shell SHAPE", Short: "A prompt in the lab", Args: cli.Exactly(1, "a shape's name"),
+		Use: "shell SHAPE", Short: "Open a shell in the lab", Args: cli.Exactly(1, "a shape's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := labOptions(&f, args[0])
 			if err != nil {
@@ -159,7 +159,7 @@ func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "homenode-lab: "+g.Note)
 	}
 	r, err := g.RunLines(cmd.Context(), func(l string) { fmt.Fprintln(cmd.ErrOrStderr(), l) }, argv...)
-	fmt.Fprint(cmd.OutOrStdout(), r.Stdout) // also what an interrupted one wrote
+	fmt.Fprint(cmd.OutOrStdout(), r.Stdout) // also the output of an interrupted command
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
 	return nil
 }
 
-// showBoot shows on a terminal that a long boot goes on, until the returned
-// function is called. The busybox guest is there before one would read it.
+// showBoot shows on a terminal that a long boot is under way, until the
+// returned function is called. The busybox guest boots too fast for that.
 func showBoot(w io.Writer, o lab.Options) (end func()) {
 	if o.Guest != lab.Debian || !cli.IsTerminal(w) {
 		return func() {}
@@ -229,7 +229,7 @@ func labCalibrate() *cobra.Command {
 	}
 }
 
-// fit calibrates where that can be done, and says where not.
+// fit calibrates if the guest can do that, and otherwise says why not.
 func fit() (note string, err error) {
 	cmdline, err := os.ReadFile("/proc/cmdline")
 	if err != nil {

@@ -37,20 +37,22 @@ func labCount() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return countCgroups(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.how, "how", nil, "perf, bpf, or bpf/N: in one of N ticks; may be repeated, none: only what the kernel does")
-	flags.StringArrayVar(&f.cgroups, "cgroup", nil, "directory of a cgroup; may be repeated")
-	flags.StringVar(&f.controller, "controller", "", "the controller whose cgroup v1 hierarchy they are in")
-	flags.StringVar(&f.ready, "ready", "", "file to write once all is opened")
-	flags.BoolVar(&f.user, "user", false, "user mode only")
+	flags.StringArrayVar(&f.how, "how", nil, "way to count: perf, bpf, or bpf/N (in one of N ticks); repeatable; default: only the kernel's own figures")
+	flags.StringArrayVar(&f.cgroups, "cgroup", nil, "directory of a cgroup; repeatable")
+	flags.StringVar(&f.controller, "controller", "", "controller of the cgroups' v1 hierarchy")
+	flags.StringVar(&f.ready, "ready", "", "file to create once all counters are open")
+	flags.BoolVar(&f.user, "user", false, "count user mode only")
 	return cmd
 }
 
-// countReport is what happened between the first reading and the last.
+// countReport holds the figures between the first reading and the last.
 type countReport struct {
-	// Cgroups has, by way and directory, the events in the table's order and the clock.
+	// Cgroups has the events, in the table's order, and the clock, by way and
+	// directory.
 	Cgroups map[string]map[string][]uint64 `json:"cgroups"`
 	Files   map[string]int                 `json:"files"`
-	// KernelInstructions are those of all CPUs in kernel mode, Switches all context switches.
+	// KernelInstructions are executed on all CPUs in kernel mode, Switches are all context
+	// switches.
 	KernelInstructions uint64 `json:"kernel_instructions"`
 	Switches           uint64 `json:"switches"`
 }
@@ -170,7 +172,7 @@ func openPerf(f countFlags, table perf.Table, cpus []int) (readCgroups, int, err
 	}, len(f.cgroups) * len(cpus) * (len(table.Events) + 1), nil
 }
 
-// kernelSide reads both figures that are of the whole machine.
+// kernelSide reads both figures of the whole machine.
 func kernelSide(kernel func() (uint64, error)) (instructions, switches uint64, err error) {
 	if instructions, err = kernel(); err != nil {
 		return 0, 0, err
@@ -183,7 +185,7 @@ func kernelSide(kernel func() (uint64, error)) (instructions, switches uint64, e
 	return instructions, switches, err
 }
 
-// kernelInstructions counts on every CPU, whoever runs.
+// kernelInstructions counts on every CPU, for all processes.
 func kernelInstructions(cpus []int) (func() (uint64, error), error) {
 	attr := sys.PerfEventAttr{
 		Type: sys.PERF_TYPE_HARDWARE, Config: sys.PERF_COUNT_HW_INSTRUCTIONS, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
@@ -200,8 +202,8 @@ func kernelInstructions(cpus []int) (func() (uint64, error), error) {
 	return func() (uint64, error) { return sumCounters(unix.LivePerf{}, files) }, nil
 }
 
-// sumCounters adds up counters without a read format, a word each: one that cannot be
-// read is no 0.
+// sumCounters adds up counters without a read format, one word each. A counter that
+// cannot be read is not 0.
 func sumCounters(calls interface {
 	Read(fd int, words []uint64) (int, error)
 }, files []int) (sum uint64, err error) {
@@ -229,5 +231,5 @@ func contextSwitches(stat []byte) (n uint64, err error) {
 			return n, nil
 		}
 	}
-	return 0, errors.New("parse /proc/stat: there is no line ctxt")
+	return 0, errors.New("parse /proc/stat: the line ctxt is missing")
 }

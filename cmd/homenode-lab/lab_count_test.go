@@ -25,7 +25,7 @@ func TestContextSwitches(t *testing.T) {
 	}
 }
 
-// fakeCounters answers for file n with n, and fails for 0; it has nothing for 99.
+// fakeCounters answers n for file n, fails for 0, and answers nothing for 99.
 type fakeCounters struct{}
 
 func (fakeCounters) Read(fd int, words []uint64) (int, error) {

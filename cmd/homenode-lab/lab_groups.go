@@ -17,8 +17,8 @@ import (
 	"homenode/internal/schema"
 )
 
-// groupReport is one group of events: nanoseconds, and counts as they were read,
-// not scaled, in the order they were given.
+// groupReport is one group of events: nanoseconds, and counts as read, not
+// scaled, in the given order.
 type groupReport struct {
 	Enabled uint64   `json:"enabled_ns"`
 	Running uint64   `json:"running_ns"`
@@ -39,9 +39,9 @@ func labGroups() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return countGroups(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.groups, "group", nil, "raw codes in hexadecimal, 1d3,2d3; may be repeated")
-	flags.IntVar(&f.tid, "tid", 0, "the thread")
-	flags.StringVar(&f.ready, "ready", "", "file to write once all is opened")
+	flags.StringArrayVar(&f.groups, "group", nil, "raw codes in hexadecimal, such as 1d3,2d3; repeatable")
+	flags.IntVar(&f.tid, "tid", 0, "thread id")
+	flags.StringVar(&f.ready, "ready", "", "file to create once all counters are open")
 	return cmd
 }
 
@@ -78,14 +78,14 @@ func rawCodes(text string) ([]uint64, error) {
 	for code := range strings.SplitSeq(text, ",") {
 		v, err := strconv.ParseUint(code, 16, 64)
 		if err != nil {
-			return nil, fmt.Errorf("parse --group %q: %q is no hexadecimal number", text, code)
+			return nil, fmt.Errorf("parse --group %q: %q is not a hexadecimal number", text, code)
 		}
 		codes = append(codes, v)
 	}
 	return codes, nil
 }
 
-// openGroup opens user-mode events of a thread; they count at once.
+// openGroup opens user-mode events of a thread. They count at once.
 func openGroup(codes []uint64, tid int) ([]int, error) {
 	fds, leader := []int{}, -1
 	for _, code := range codes {

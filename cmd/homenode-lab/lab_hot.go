@@ -16,19 +16,20 @@ import (
 	"homenode/internal/schema"
 )
 
-// hotReport is what `homenode-lab hot` prints.
+// hotReport is the output of `homenode-lab hot`.
 type hotReport struct {
 	Heat     migration.Heat    `json:"heat"`
 	Mappings []hotness.Mapping `json:"mappings"`
 	Notes    []string          `json:"notes"`
 }
 
-// labHot is for the lab's tests: which memory of processes is hot, as JSON.
+// labHot is for the lab's tests: it prints which memory of processes is hot, as
+// JSON.
 func labHot() *cobra.Command {
 	var cfg hotness.Config
 	var pids []int
 	cmd := &cobra.Command{
-		Use: "hot", Hidden: true, Short: "Look which pages of processes are accessed, and print how much of each mapping", Args: cobra.NoArgs,
+		Use: "hot", Hidden: true, Short: "Find which pages of processes are accessed, and print the share of each mapping", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(pids) == 0 {
 				return exit.BadInput(errors.New("look for hot pages: no process is given: use --pid"))
@@ -45,10 +46,10 @@ func labHot() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntSliceVar(&pids, "pid", nil, "processes")
-	flags.DurationVar(&cfg.For, "for", time.Second, "how long")
-	flags.StringSliceVar(&cfg.Sources, "source", nil, "what to go by, the first that works: pmu, damon, idle, referenced (all)")
-	flags.Float64Var(&cfg.Share, "share", 0, "least share of a mapping, where only mappings can be told apart (0: the default)")
-	flags.Uint64Var(&cfg.Period, "period", 0, "accesses to a sample (0: found out)")
+	flags.IntSliceVar(&pids, "pid", nil, "process ids")
+	flags.DurationVar(&cfg.For, "for", time.Second, "time to watch")
+	flags.StringSliceVar(&cfg.Sources, "source", nil, "sources, of which the first that works is used: pmu, damon, idle, referenced; default: all")
+	flags.Float64Var(&cfg.Share, "share", 0, "least share of a mapping, if only whole mappings can be distinguished (0: the default)")
+	flags.Uint64Var(&cfg.Period, "period", 0, "accesses per sample (0: chosen by itself)")
 	return cmd
 }

@@ -32,7 +32,8 @@ type probeFlags struct {
 	repeat       int
 }
 
-// probeReport is what `homenode-lab probe` prints of a thread, and of pages moved.
+// probeReport is the output of `homenode-lab probe` for a thread, and for moved
+// pages.
 type probeReport struct {
 	Clock    string                  `json:"clock"`
 	Threads  []membench.ThreadResult `json:"threads,omitempty"`
@@ -42,7 +43,8 @@ type probeReport struct {
 	WallMS   int64                   `json:"wall_ms"`
 }
 
-// labProbe is for the lab's tests: one job by the model's clock, as JSON.
+// labProbe is for the lab's tests: it does one job by the model's clock, and
+// prints JSON.
 func labProbe() *cobra.Command {
 	f := probeFlags{}
 	cmd := &cobra.Command{
@@ -50,22 +52,22 @@ func labProbe() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return probeOnce(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.cpus, "cpus", "0", "a thread on each of these CPUs")
+	flags.StringVar(&f.cpus, "cpus", "0", "CPUs, each with one thread")
 	flags.IntVar(&f.node, "node", 0, "node of the memory")
-	flags.StringVar(&f.nodes, "nodes", "", "nodes of the memory, where it is spread; instead of --node")
+	flags.StringVar(&f.nodes, "nodes", "", "nodes over which the memory is spread, instead of --node")
 	flags.StringVar(&f.bytes, "bytes", "4MiB", "size of the memory")
-	flags.StringVar(&f.policy, "policy", "bind", "of the memory")
-	flags.StringVar(&f.work, "work", "chase", "chase, read, write, copy, mixed, transfer, move")
-	flags.BoolVar(&f.shared, "shared", false, "one buffer for all threads")
-	flags.IntVar(&f.owner, "owner", 0, "transfer: the CPU that dirties the lines")
-	flags.IntVar(&f.to, "to", 0, "move: the node to move to")
-	flags.IntVar(&f.pause, "pause", 0, "instructions of waiting after each op")
-	flags.IntVar(&f.reads, "reads", 1, "mixed: lines read")
-	flags.IntVar(&f.writes, "writes", 1, "mixed: then written")
-	flags.DurationVar(&f.length, "length", 100*time.Millisecond, "how long")
-	flags.DurationVar(&f.warm, "warm", 20*time.Millisecond, "not measured, before")
-	flags.BoolVar(&f.huge, "huge", false, "with huge pages")
-	flags.IntVar(&f.repeat, "repeat", 1, "how often; the last is printed")
+	flags.StringVar(&f.policy, "policy", "bind", "policy of the memory")
+	flags.StringVar(&f.work, "work", "chase", "kind of work: chase, read, write, copy, mixed, transfer or move")
+	flags.BoolVar(&f.shared, "shared", false, "share one buffer between all threads")
+	flags.IntVar(&f.owner, "owner", 0, "transfer: CPU that dirties the lines")
+	flags.IntVar(&f.to, "to", 0, "move: target node")
+	flags.IntVar(&f.pause, "pause", 0, "instructions of waiting after each operation")
+	flags.IntVar(&f.reads, "reads", 1, "mixed: number of lines that are read")
+	flags.IntVar(&f.writes, "writes", 1, "mixed: number of lines that are then written")
+	flags.DurationVar(&f.length, "length", 100*time.Millisecond, "time to measure")
+	flags.DurationVar(&f.warm, "warm", 20*time.Millisecond, "warm-up, which is not measured")
+	flags.BoolVar(&f.huge, "huge", false, "use huge pages")
+	flags.IntVar(&f.repeat, "repeat", 1, "number of measurements; the last is printed")
 	return cmd
 }
 
@@ -95,7 +97,7 @@ func probeOnce(cmd *cobra.Command, f probeFlags) error {
 		r.Problems = append(r.Problems, err.Error())
 	}
 	slices.Sort(r.Problems)
-	r.Problems = slices.Compact(r.Problems) // threads have the same
+	r.Problems = slices.Compact(r.Problems) // the threads report the same problems
 	return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
 }
 

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/schema"
 )
 
-// sampledAccess is an sampling.Access as `homenode-lab sample` prints it.
+// sampledAccess is a sampling.Access as `homenode-lab sample` prints it.
 type sampledAccess struct {
 	PID    int    `json:"pid"`
 	TID    int    `json:"tid"`
@@ -51,19 +51,19 @@ type sampleFlags struct {
 func labSample() *cobra.Command {
 	f := sampleFlags{}
 	cmd := &cobra.Command{
-		Use: "sample", Hidden: true, Short: "Sample memory accesses and print them, until the time is over or SIGTERM comes", Args: cobra.NoArgs,
+		Use: "sample", Hidden: true, Short: "Sample memory accesses and print them, until the time is over or SIGTERM arrives", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return sampleAccesses(cmd, f) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.cfg.Loads, "loads", false, "sample loads")
 	flags.BoolVar(&f.cfg.Stores, "stores", false, "sample stores")
-	flags.BoolVar(&f.cfg.UserOnly, "user", false, "user mode only")
-	flags.Uint64Var(&f.cfg.Period, "period", 1000, "accesses to a sample")
+	flags.BoolVar(&f.cfg.UserOnly, "user", false, "sample user mode only")
+	flags.Uint64Var(&f.cfg.Period, "period", 1000, "accesses per sample")
 	flags.IntVar(&f.cfg.LatencyThreshold, "ldlat", 3, "least latency of a load, in cycles")
 	flags.StringVar(&f.target.Cgroup, "of-cgroup", "", "directory of a cgroup")
-	flags.IntSliceVar(&f.target.TIDs, "tid", nil, "threads")
-	flags.Float64Var(&f.seconds, "seconds", 1, "how long")
-	flags.StringVar(&f.ready, "ready", "", "file to write once all is opened")
+	flags.IntSliceVar(&f.target.TIDs, "tid", nil, "thread ids")
+	flags.Float64Var(&f.seconds, "seconds", 1, "time to sample, seconds")
+	flags.StringVar(&f.ready, "ready", "", "file to create once all events are open")
 	return cmd
 }
 

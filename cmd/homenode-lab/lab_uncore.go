@@ -18,26 +18,26 @@ import (
 	"homenode/internal/schema"
 )
 
-// imcReport is what one memory controller's PMU counted.
+// imcReport is the counts of one memory controller's PMU.
 type imcReport struct {
 	PMU     string            `json:"pmu"`
 	CPU     int               `json:"cpu"`
 	Counts  map[string]uint64 `json:"counts"`
-	PerTask string            `json:"per_task"` // what opening it for a task was answered
+	PerTask string            `json:"per_task"` // the answer to opening it for a task
 }
 
 // labUncore is for the lab's tests: memory controllers' counts as JSON.
 func labUncore() *cobra.Command {
 	var ready string
 	cmd := &cobra.Command{
-		Use: "uncore", Hidden: true, Short: "Count what the memory controllers do until SIGTERM, and print it", Args: cobra.NoArgs,
+		Use: "uncore", Hidden: true, Short: "Count the work of the memory controllers until SIGTERM, and print it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return countUncore(cmd, ready) },
 	}
-	cmd.Flags().StringVar(&ready, "ready", "", "file to write once all is opened")
+	cmd.Flags().StringVar(&ready, "ready", "", "file to create once all counters are open")
 	return cmd
 }
 
-// imcEvents are those of Skylake-SP that the lab has, as perf_event_attr.config.
+// imcEvents are the lab's events of Skylake-SP, as perf_event_attr.config.
 var imcEvents = map[string]uint64{"clockticks": 0x0000, "cas_count_read": 0x0304, "cas_count_write": 0x0c04, "rpq_not_empty": 0x0011}
 
 func countUncore(cmd *cobra.Command, ready string) error {
@@ -68,7 +68,7 @@ func countUncore(cmd *cobra.Command, ready string) error {
 	return schema.NewEncoder(cmd.OutOrStdout()).Encode(all)
 }
 
-// openIMC starts counting; the function it returns fills in the counts.
+// openIMC starts to count. The returned function fills in the counts.
 func openIMC(dir string) (imcReport, func() error, error) {
 	r := imcReport{PMU: filepath.Base(dir), Counts: map[string]uint64{}}
 	typ, err := readNumber(filepath.Join(dir, "type"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command homenode-lab tries homenode where there is no NUMA machine: in the lab, a
-// QEMU guest with a modelled memory system, and in a simulated world.
+// Command homenode-lab tests homenode without a NUMA machine: in the lab, a QEMU
+// guest with a modelled memory system, and in a simulated world.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 func main() { cli.Main(rootCommand()) }
 
 func rootCommand() *cobra.Command {
-	root := cli.Root("homenode-lab", "A NUMA machine in QEMU with a modelled memory system, and a simulated world",
-		"homenode-lab boots a NUMA machine in QEMU, compares homenode with its peers in there,\nand tries policies in a simulated world. It runs in the project's folder, after 'make lab'.")
+	root := cli.Root("homenode-lab", "Tests homenode on a modelled NUMA machine in QEMU, and in a simulated world",
+		"homenode-lab boots a NUMA machine in QEMU, compares homenode with its peers in it,\nand tries policies in a simulated world. Run it in the project's folder, after 'make lab'.")
 	cli.Group(root, "Lab", labShapes(), labShell(), labRun(), demoCommand())
 	cli.Group(root, "Simulator", simCommand())
 	root.AddCommand(inGuest()...)
@@ -24,7 +24,7 @@ func rootCommand() *cobra.Command {
 	return root
 }
 
-// flagValues are what flags may be, for a shell's completion.
+// flagValues are the values of flags for a shell's completion.
 var flagValues = map[string]cli.Values{
 	"arms":       cli.Fixed(demo.Arms...),
 	"cgroup":     cli.Fixed("v1", "v2"),

@@ -15,7 +15,7 @@ import (
 // runWith runs a command line and returns exit code, stdout and stderr.
 func runWith(args ...string) (int, string, string) { return clitest.Run(rootCommand(), args...) }
 
-// Bad input is exit code 2 and one sentence that says what to do.
+// Bad input is exit code 2 and one line that says what to do.
 func TestBadInput(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string { return clitest.WriteFile(t, filepath.Join(dir, name), text) }
@@ -53,7 +53,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"demo", "--mixes", "../../lab/mixes", "--pilot", "-o", "json"}, []string{"--pilot"}},
 	} {
 		code, text := clitest.RunCaught(t, rootCommand(), c.args...)
-		if code != exit.Bad {
+		if code != exit.Bad || !strings.HasPrefix(text, "homenode-lab: ") {
 			t.Errorf("%v: exit code %d, %s", c.args, code, text)
 		}
 		for _, w := range c.want {
@@ -72,7 +72,7 @@ func TestNoQEMU(t *testing.T) {
 	}
 }
 
-// Shapes are completed, and every command that a person may find is in a group.
+// Shapes are completed, and every command that is not hidden is in a group.
 func TestCompletion(t *testing.T) {
 	for _, line := range []string{"shell f", "run f"} {
 		if code, out, _ := runWith(append([]string{"__completeNoDesc"}, strings.Fields(line)...)...); code != exit.Done || out != "far\nfour\n:4\n" {

@@ -26,10 +26,10 @@ import (
 func simCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
-		Short: "Try policies in a simulated world: every figure is modelled",
-		Long: "Runs scenarios in a simulated world: a machine, its Linux, workloads whose demand comes and\n" +
-			"goes, and policies side by side. A scenario is a file; sim/scenarios has examples.\n\n" +
-			"Every figure that comes of it is modelled. The same scenario and seed give the same bytes.",
+		Short: "Try policies in a simulated world (every figure is modelled)",
+		Long: "Runs scenarios in a simulated world: a machine, its Linux, workloads whose load varies over\n" +
+			"time, and several policies. A scenario is a file; sim/scenarios has examples.\n\n" +
+			"Every figure in the result is modelled. The same scenario and seed give the same bytes.",
 		Example: "  homenode-lab sim compare sim/scenarios/two-services.yaml\n" +
 			"  homenode-lab sim run sim/scenarios/two-services.yaml --arm mao-b --seed 7 -o json\n" +
 			"  homenode-lab sim report sim/scenarios/two-services.yaml --out page.html",
@@ -41,34 +41,34 @@ func simCommand() *cobra.Command {
 	return cmd
 }
 
-// dieAtSecond lets a second Ctrl-C or SIGTERM kill the process: the first only asks
-// it to end, and a simulation leaves nothing behind that must be put back.
+// dieAtSecond makes a second Ctrl-C or SIGTERM kill the process. The first one only
+// asks it to end. A simulation leaves nothing behind that must be restored.
 func dieAtSecond(ctx context.Context) {
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 }
 
-// simFlags are of what runs a scenario.
+// simFlags are the flags of commands that run a scenario.
 type simFlags struct {
 	arm, out, output string
 	seeds            []uint
 }
 
 func (f *simFlags) addSeeds(cmd *cobra.Command) {
-	cmd.Flags().UintSliceVar(&f.seeds, "seed", nil, "instead of the scenario's; repeatable")
+	cmd.Flags().UintSliceVar(&f.seeds, "seed", nil, "seed to run, instead of the scenario's seeds; repeatable")
 }
 
 func simRunCommand() *cobra.Command {
 	var f simFlags
 	cmd := &cobra.Command{
 		Use:   "run SCENARIO [--arm NAME] [--seed N]… [--out result.json]",
-		Short: "Run a scenario: all arms and seeds, or some",
-		Long:  "Runs a scenario and prints what came of it. --out keeps the result, for 'sim compare' and\n'sim report'. Progress goes to stderr. Every figure is modelled.",
+		Short: "Run a scenario with all or some of its arms and seeds",
+		Long:  "Runs a scenario and prints the result. --out saves it, for 'sim compare' and\n'sim report'. Progress goes to stderr. Every figure is modelled.",
 		Args:  cli.Exactly(1, "a scenario's file"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return simRun(cmd, f, args[0]) },
 	}
-	cmd.Flags().StringVar(&f.arm, "arm", "", "only this arm of the scenario")
+	cmd.Flags().StringVar(&f.arm, "arm", "", "arm of the scenario to run; default: all")
 	f.addSeeds(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "", "write the result to this file, as JSON; -: to standard output, and nothing else")
+	cmd.Flags().StringVar(&f.out, "out", "", "file for the result as JSON; -: standard output, without any other output")
 	cli.OutputFlag(cmd, &f.output)
 	return cmd
 }
@@ -78,7 +78,7 @@ func simRun(cmd *cobra.Command, f simFlags, path string) error {
 		return exit.BadInput(err)
 	}
 	if f.out == "-" && cmd.Flags().Changed("output") {
-		return exit.BadInput(errors.New("--out - and -o: one thing only can go to standard output"))
+		return exit.BadInput(errors.New("--out - and -o: standard output can take only one output"))
 	}
 	if err := writableFile("--out", f.out); err != nil {
 		return exit.BadInput(err)
@@ -88,7 +88,7 @@ func simRun(cmd *cobra.Command, f simFlags, path string) error {
 		return exit.BadInput(err)
 	}
 	if what == aResult {
-		return exit.BadInput(fmt.Errorf("%s is the result of a scenario, not one: 'homenode-lab sim compare' and 'homenode-lab sim report' read it", path))
+		return exit.BadInput(fmt.Errorf("%s is the result of a scenario, not a scenario: 'homenode-lab sim compare' and 'homenode-lab sim report' read it", path))
 	}
 	r, err := runScenario(cmd, text, path, f.arm, f.seeds)
 	if err != nil {
@@ -117,7 +117,7 @@ func simCompareCommand() *cobra.Command {
 	var f simFlags
 	cmd := &cobra.Command{
 		Use:   "compare SCENARIO|RESULT",
-		Short: "Compare a scenario's policies side by side, with their spread over seeds",
+		Short: "Compare a scenario's policies, with their spread over seeds",
 		Long:  "Runs all arms of a scenario, or reads the result of 'sim run --out', and compares them, seed by\nseed: all arms of a seed see the same demand. Every figure is modelled.",
 		Args:  cli.Exactly(1, "a scenario's file, or a result's"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return simCompare(cmd, f, args[0]) },
@@ -127,7 +127,7 @@ func simCompareCommand() *cobra.Command {
 	return cmd
 }
 
-// comparedJSON is what 'sim compare -o json' prints.
+// comparedJSON is the output of 'sim compare -o json'.
 type comparedJSON struct {
 	Schema   int                   `json:"schema"`
 	How      string                `json:"how"`
@@ -176,11 +176,11 @@ func simReportCommand() *cobra.Command {
 		},
 	}
 	f.addSeeds(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "-", "the page; -: standard output")
+	cmd.Flags().StringVar(&f.out, "out", "-", "file for the page; -: standard output")
 	return cmd
 }
 
-// writableFile finds out before minutes are spent on what goes there.
+// writableFile tests the output path before minutes are spent on the result.
 func writableFile(flag, path string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -229,7 +229,7 @@ func runScenario(cmd *cobra.Command, data []byte, path, armName string, seeds []
 	return r, nil
 }
 
-// stoppedOr is err, or what to say when it was interrupted.
+// stoppedOr returns err, or the message for an interrupted run.
 func stoppedOr(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted: nothing was written")
@@ -250,7 +250,7 @@ func simPoliciesCommand() *cobra.Command {
 			for _, k := range runner.Policies() {
 				rows = append(rows, [2]string{k.Name, k.About})
 			}
-			return simList(cmd.OutOrStdout(), output, "What may act in the simulated world; all that comes of it is modelled.", rows)
+			return simList(cmd.OutOrStdout(), output, "Policies of the simulated world; all their results are modelled.", rows)
 		},
 	}
 	cli.OutputFlag(cmd, &output)
@@ -270,7 +270,7 @@ func simMachinesCommand() *cobra.Command {
 			for _, b := range machines.All() {
 				rows = append(rows, [2]string{b.Name, b.About})
 			}
-			return simList(cmd.OutOrStdout(), output, "Modelled machines, for 'machine: {builtin: NAME}'. A scenario may name any other: a lab's shape file (shape),\na recorded tree (tree), each with what 'homenode bench' measured of it (profile).", rows)
+			return simList(cmd.OutOrStdout(), output, "Modelled machines, for 'machine: {builtin: NAME}'. A scenario may name any other machine: a lab's shape file (shape),\nor a recorded tree (tree), each with a profile of 'homenode bench' (profile).", rows)
 		},
 	}
 	cli.OutputFlag(cmd, &output)

@@ -27,20 +27,21 @@ type simArenaFlags struct {
 	out, html, output         string
 }
 
-// arenaChoices choose what to run: of a stored result there is nothing to choose.
+// arenaChoices are the flags that choose what to run. A stored result leaves
+// nothing to choose.
 var arenaChoices = []string{"experiment", "machine", "mix", "policy", "seeds", "workers"}
 
 func simArenaCommand() *cobra.Command {
 	var f simArenaFlags
 	cmd := &cobra.Command{
 		Use:   "arena [RESULT]…",
-		Short: "Let all policies meet on the same machines with the same loads, and rank them",
+		Short: "Compare all policies on the same machines with the same loads, and rank them",
 		Long: "homenode-lab sim arena runs every policy on every machine under every mix with every seed, in worlds of\n" +
-			"single threads, and ranks them: throughput, 99th percentile, variation, moves, bytes moved, with\n" +
+			"single threads. It ranks them by throughput, 99th percentile, variation, moves and bytes moved, with\n" +
 			"confidence intervals. Every figure is modelled, and the same plan gives the same bytes.\n\n" +
 			arenaExperimentsText() + "\n" +
-			"Given results that --out wrote, it runs nothing and shows the first; papers' statements of the others\n" +
-			"are added to its own. With fewer than 6 seeds there are no confidence intervals, and no ranks.",
+			"Given results of --out, it runs nothing. It shows the first result, and adds the papers' statements of\n" +
+			"the others. With fewer than 6 seeds there are no confidence intervals and no ranks.",
 		Example: "  homenode-lab sim arena --html arena.html\n" +
 			"  homenode-lab sim arena --experiment all --machine opteron-6272 --policy hand --policy brm\n" +
 			"  homenode-lab sim arena --experiment rao --out rao.json\n" +
@@ -48,15 +49,15 @@ func simArenaCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return simArena(cmd, f, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.experiment, "experiment", "quick", "what to run: "+strings.Join(arenaNames(), ", "))
-	flags.StringSliceVar(&f.machines, "machine", nil, "only this machine of the experiment; repeatable")
-	flags.StringSliceVar(&f.mixes, "mix", nil, "only this mix of the experiment; repeatable")
-	flags.StringSliceVar(&f.policies, "policy", nil, "only this policy of the experiment, and the one that all are compared with; repeatable")
-	flags.IntVar(&f.seeds, "seeds", 0, "how many, from 1 on; default: the experiment's")
-	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "worlds that are simulated at a time; the result does not depend on it")
+	flags.StringVar(&f.experiment, "experiment", "quick", "experiment to run: "+strings.Join(arenaNames(), ", "))
+	flags.StringSliceVar(&f.machines, "machine", nil, "machine of the experiment to run; default: all; repeatable")
+	flags.StringSliceVar(&f.mixes, "mix", nil, "mix of the experiment to run; default: all; repeatable")
+	flags.StringSliceVar(&f.policies, "policy", nil, "policy of the experiment to run, besides the reference policy; default: all; repeatable")
+	flags.IntVar(&f.seeds, "seeds", 0, "number of seeds, from 1 on; default: the experiment's")
+	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of worlds simulated in parallel; the result does not depend on it")
 	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
-	flags.StringVar(&f.out, "out", "", "write the result to this file, as JSON; -: to standard output, and nothing else")
-	flags.StringVar(&f.html, "html", "", "write one self-contained page to this file")
+	flags.StringVar(&f.out, "out", "", "file for the result as JSON; -: standard output, without any other output")
+	flags.StringVar(&f.html, "html", "", "file for one self-contained page; -: standard output")
 	cli.OutputFlag(cmd, &f.output)
 	return cmd
 }
@@ -87,7 +88,7 @@ func simArena(cmd *cobra.Command, f simArenaFlags, args []string) error {
 	return simulation.Arena(cmd.OutOrStdout(), r, cli.Screen())
 }
 
-// check is what can be told before minutes are spent.
+// check reports what can be checked before minutes are spent.
 func (f simArenaFlags) check(cmd *cobra.Command) error {
 	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "experiment", "machine", "mix", "policy", "out", "html")); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (f simArenaFlags) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case dashes > 1 || dashes == 1 && cmd.Flags().Changed("output"):
-		return errors.New("--out -, --html - and -o: one thing only can go to standard output")
+		return errors.New("--out -, --html - and -o: standard output can take only one output")
 	case f.out != "" && f.out == f.html:
 		return fmt.Errorf("--out and --html are both %s: name two files", f.out)
 	case cmd.Flags().Changed("seeds") && (f.seeds < 1 || f.seeds > mostArenaSeeds):
@@ -111,14 +112,14 @@ func (f simArenaFlags) check(cmd *cobra.Command) error {
 	return errors.Join(writableFile("--out", f.out), writableFile("--html", f.html))
 }
 
-// mostArenaSeeds is more than anybody waits for.
+// mostArenaSeeds is more than a person would wait for.
 const mostArenaSeeds = 1000
 
 func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, error) {
 	if len(args) > 0 {
 		for _, name := range arenaChoices {
 			if cmd.Flags().Changed(name) {
-				return arena.Result{}, exit.BadInput(fmt.Errorf("--%s: %s is a result, and has its own: leave it out, or the file", name, args[0]))
+				return arena.Result{}, exit.BadInput(fmt.Errorf("--%s: %s is a result, which is not run again: leave out the flag or the file", name, args[0]))
 			}
 		}
 		r, err := readArenas(args)
@@ -145,7 +146,7 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 	return r, r.Validate()
 }
 
-// readArenas is the first result, with the rows of all.
+// readArenas returns the first result, with the rows of all results.
 func readArenas(paths []string) (first arena.Result, err error) {
 	for i, path := range paths {
 		data, err := unix.ReadAtMost(path, resultLimit)
@@ -165,7 +166,7 @@ func readArenas(paths []string) (first arena.Result, err error) {
 	return first, nil
 }
 
-// choose leaves of a plan what was asked for.
+// choose reduces a plan to the chosen machines, mixes, policies and seeds.
 func (f simArenaFlags) choose(p arena.Plan) (arena.Plan, error) {
 	if err := errors.Join(
 		known("machine", f.machines, p.Machines, func(m arena.Machine) string { return m.Name }, f.experiment),
@@ -185,7 +186,7 @@ func (f simArenaFlags) choose(p arena.Plan) (arena.Plan, error) {
 		}
 	}
 	if !fitsSomewhere(p) {
-		return arena.Plan{}, fmt.Errorf("--machine and --mix: no mix of those asked for fits a machine of those asked for")
+		return arena.Plan{}, fmt.Errorf("--machine and --mix: no chosen mix fits a chosen machine")
 	}
 	return p, nil
 }
@@ -199,7 +200,7 @@ func fitsSomewhere(p arena.Plan) bool {
 	return false
 }
 
-// keep is a new slice: the plan's is the experiment's.
+// keep returns a new slice: the plan's slice belongs to the experiment.
 func keep[T any](all []T, wanted func(T) bool) (some []T) {
 	for _, v := range all {
 		if wanted(v) {
@@ -209,7 +210,7 @@ func keep[T any](all []T, wanted func(T) bool) (some []T) {
 	return some
 }
 
-// known says which names there are where one was asked for that is none of them.
+// known names the possible values if an unknown one was given.
 func known[T any](what string, asked []string, all []T, name func(T) string, experiment string) error {
 	var names []string
 	for _, v := range all {
@@ -223,11 +224,11 @@ func known[T any](what string, asked []string, all []T, name func(T) string, exp
 	return nil
 }
 
-// newArenaBar is a simBar that says what it is of.
+// newArenaBar is a simBar that names the experiment.
 func newArenaBar(w io.Writer, p arena.Plan) *simBar {
 	b := startSimBar(w)
 	if !cli.IsTerminal(b.w) {
-		fmt.Fprintf(w, "homenode: simulating %s: up to %d machines × %d mixes × %d policies × %d seeds\n", p.Name, len(p.Machines), len(p.Mixes), len(p.Policies), len(p.Seeds))
+		fmt.Fprintf(w, "homenode-lab: simulating %s: up to %d machines × %d mixes × %d policies × %d seeds\n", p.Name, len(p.Machines), len(p.Mixes), len(p.Policies), len(p.Seeds))
 	}
 	return b
 }

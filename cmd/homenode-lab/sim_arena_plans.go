@@ -22,7 +22,7 @@ func arenaExperimentOf(name string) (papers.Experiment, error) {
 			return e, nil
 		}
 	}
-	return papers.Experiment{}, fmt.Errorf("--experiment: there is no %q: want one of %s", name, strings.Join(arenaNames(), ", "))
+	return papers.Experiment{}, fmt.Errorf("--experiment: unknown experiment %q: want one of %s", name, strings.Join(arenaNames(), ", "))
 }
 
 func arenaExperimentsText() string {

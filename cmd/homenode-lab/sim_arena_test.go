@@ -16,7 +16,7 @@ import (
 	"homenode/internal/sim/arena"
 )
 
-// arenaArgs is the smallest there is.
+// arenaArgs is the smallest possible run.
 func arenaArgs(more ...string) []string {
 	return append([]string{"sim", "arena", "--machine", "dual-e5620", "--mix", "parallel-1", "--policy", "mao-b", "--seeds", "2"}, more...)
 }
@@ -88,7 +88,7 @@ func TestSimArenaBadInput(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends it with one sentence, and nothing is written.
+// Ctrl-C ends it with one line, and nothing is written.
 func TestSimArenaInterrupted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "arena.json")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -98,7 +98,7 @@ func TestSimArenaInterrupted(t *testing.T) {
 	var errs bytes.Buffer
 	root.SetOut(&errs)
 	root.SetErr(&errs)
-	code := cli.Finish(root.ExecuteContext(ctx), &errs)
+	code := cli.Finish(root.Name(), root.ExecuteContext(ctx), &errs)
 	if _, err := os.Stat(out); code == 0 || err == nil || !strings.Contains(errs.String(), "interrupted: nothing was written") {
 		t.Errorf("exit code %d, %s, %v", code, errs.String(), err)
 	}

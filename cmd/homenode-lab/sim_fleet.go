@@ -36,42 +36,43 @@ func simFleetCommand() *cobra.Command {
 	var f simFleetFlags
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Simulate many servers: what MAO saves, and a data set of what binding gains",
-		Long: "homenode-lab sim fleet draws services and their replicas from a seed, spreads them over servers as a\n" +
-			"scheduler does that does not know of NUMA, and simulates every server: days of load, with MAO on\n" +
-			"all servers, on some, or on none. All of its figures are modelled.\n\n" +
+		Short: "Simulate many servers: the savings of MAO, and a data set of the gains of binding",
+		Long: "homenode-lab sim fleet draws services and their replicas from a seed, and spreads them over servers like\n" +
+			"a scheduler without knowledge of NUMA. It simulates every server: days of load, with MAO on all servers,\n" +
+			"on some, or on none. All figures are modelled.\n\n" +
 			"With --dataset every server that has MAO is simulated twice, with the same demand: with MAO, and with\n" +
-			"nobody bound. Each replica is a row: its features while nobody was bound, and what came of MAO. A gain\n" +
-			"has in it what the bindings of its neighbours brought; replicas that were never bound are controls. MAO\n" +
-			"leaves every replica alone for its first hour then, so it binds fewer, and later, than without --dataset.\n\n" +
-			"The run is cut to whole windows, of which an hour, or a quarter of it if that is less, warms up.\n" +
+			"no replica bound. Each replica is a row: its features while it was not bound, and the result of MAO. A\n" +
+			"gain includes the effect of its neighbours' bindings; replicas that were never bound are controls. MAO\n" +
+			"then leaves every replica alone for its first hour, so it binds fewer, and later, than without --dataset.\n\n" +
+			"The run is cut to whole windows. Its first hour, or quarter if that is less, is the warm-up.\n" +
 			"Exit code 4: the run has no row.",
 		Example: "  homenode-lab sim fleet --servers 100 --days 1 --mao 0.5\n  homenode-lab sim fleet --servers 200 --days 1 --dataset rows.parquet",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runSimFleet(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.servers, "servers", 100, "how many")
-	flags.Float64Var(&f.days, "days", 1, "how long")
-	flags.StringVar(&f.mao, "mao", "on", "on all servers, off, or on a share of them, such as 0.5")
-	flags.Uint64Var(&f.seed, "seed", 1, "of the fleet: the same seed is the same fleet on any machine")
-	flags.StringVar(&f.machine, "machine", "dual-skylake", "of every server: dual-skylake, a shape of the lab (its name or its file), or a recorded tree")
-	flags.StringVar(&f.shapes, "shapes", "", "folder of shape files, instead of those that are part of the program")
-	flags.StringVar(&f.profile, "profile", "", "what 'homenode bench' measured of such a machine")
-	flags.IntVar(&f.workloads, "workloads", 20, "on a server, on the average")
-	flags.DurationVar(&f.period, "period", time.Minute, "of a window")
-	flags.BoolVar(&f.numaBalancing, "numa-balancing", true, "the kernel's own NUMA balancing is on")
-	flags.StringVar(&f.dataset, "dataset", "", "a row for every replica: a Parquet file; MAO then leaves replicas alone for their first hour")
-	flags.StringVar(&f.noise, "noise", "", "how much measurements vary, for the data set's figures: a file; default: what this homenode has")
-	flags.StringVar(&f.out, "out", "", "the result as JSON: a file")
-	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "servers that are simulated at a time; the result does not depend on it")
+	flags.IntVar(&f.servers, "servers", 100, "number of servers")
+	flags.Float64Var(&f.days, "days", 1, "time to simulate, days")
+	flags.StringVar(&f.mao, "mao", "on", "servers with MAO: on (all), off (none), or a share of them, such as 0.5")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the fleet; it gives the same fleet on any machine")
+	flags.StringVar(&f.machine, "machine", "dual-skylake", "machine of every server: dual-skylake, a shape of the lab (its name or its file), or a recorded tree")
+	flags.StringVar(&f.shapes, "shapes", "", "folder of shape files, instead of the program's own")
+	flags.StringVar(&f.profile, "profile", "", "profile of such a machine, as 'homenode bench' writes it")
+	flags.IntVar(&f.workloads, "workloads", 20, "mean number of workloads on a server")
+	flags.DurationVar(&f.period, "period", time.Minute, "length of a window")
+	flags.BoolVar(&f.numaBalancing, "numa-balancing", true, "switch on the kernel's NUMA balancing")
+	flags.StringVar(&f.dataset, "dataset", "", "Parquet file with a row for every replica; MAO then leaves replicas alone for their first hour")
+	flags.StringVar(&f.noise, "noise", "", "file with the noise of measurements, for the data set's figures; default: the one of this homenode")
+	flags.StringVar(&f.out, "out", "", "file for the result as JSON")
+	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of servers simulated in parallel; the result does not depend on it")
 	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
 	cli.OutputFlag(cmd, &f.output)
 	return cmd
 }
 
-// fleetGC is how much the heap grows before it is collected, in percent: what lives is
-// a few MB, so the default would collect all the time. Some 15 % of the CPU time.
+// fleetGC is how much the heap grows before it is collected, in percent. Live data is
+// a few MB, so the default would collect all the time. It saves some 15 % of the CPU
+// time.
 const fleetGC = 400
 
 func runSimFleet(cmd *cobra.Command, f simFleetFlags) error {

@@ -14,8 +14,8 @@ import (
 	"homenode/internal/sim/fleet"
 )
 
-// dataSet is the file of rows while it is written: beside its place, until it is
-// whole. The zero dataSet is none.
+// dataSet is the file of rows while it is written: it has a temporary name until
+// it is complete. The zero dataSet means that there is none.
 type dataSet struct {
 	path string
 	file *os.File
@@ -41,8 +41,8 @@ func (f simFleetFlags) open(c fleet.Config) (dataSet, error) {
 	return d, nil
 }
 
-// command makes the same rows again, from the same folder. The data set's own name
-// and the number of workers change no byte: they are not in it.
+// command makes the same rows again in the same folder. It leaves out the name of
+// the data set and the number of workers, because they change no byte.
 func (f simFleetFlags) command(c fleet.Config) string {
 	words := []string{
 		"homenode-lab", "sim", "fleet", "--servers", strconv.Itoa(f.servers), "--days", strconv.FormatFloat(f.days, 'g', -1, 64),
@@ -65,7 +65,7 @@ func (f simFleetFlags) command(c fleet.Config) string {
 	return strings.Join(words, " ")
 }
 
-// quoted is a word as a shell reads it.
+// quoted is a word in the form that a shell reads back.
 func quoted(word string) string {
 	if !strings.ContainsFunc(word, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=+:,", r))
@@ -75,7 +75,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// twoFiles refuses one file for the result and the rows, under whatever names.
+// twoFiles refuses one file for both the result and the rows, under any names.
 func (f simFleetFlags) twoFiles() error {
 	if f.out == "" || f.dataset == "" {
 		return nil
@@ -91,7 +91,7 @@ func (f simFleetFlags) twoFiles() error {
 	return fmt.Errorf("--out %s and --dataset %s are the same file: name two", f.out, f.dataset)
 }
 
-// resolved is a file's one name, whether it is there yet or not.
+// resolved is the one real name of a file, whether it exists or not.
 func resolved(path string) (string, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err == nil {
@@ -103,7 +103,7 @@ func resolved(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
-// sameFile is for links to one file that is there.
+// sameFile finds hard links to one existing file.
 func sameFile(a, b string) bool {
 	x, errA := os.Stat(a)
 	y, errB := os.Stat(b)
@@ -117,7 +117,7 @@ func (d dataSet) sink() fleet.Sink {
 	return d.rows.Write
 }
 
-// keep puts the file into its place.
+// keep moves the file to its final name.
 func (d dataSet) keep() error {
 	if d.rows == nil {
 		return nil
@@ -128,7 +128,7 @@ func (d dataSet) keep() error {
 	return os.Rename(d.file.Name(), d.path)
 }
 
-// drop removes what was not kept.
+// drop removes a file that was not kept.
 func (d dataSet) drop() {
 	if d.file != nil {
 		d.file.Close()

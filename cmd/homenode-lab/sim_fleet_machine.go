@@ -18,8 +18,9 @@ import (
 // dualSkylake is the built-in machine's name.
 const dualSkylake = "dual-skylake"
 
-// simMachine is the machine of every server: figures are its profile's, if there is
-// one, else the built-in's or the shape's own, else estimates from its topology.
+// simMachine is the machine of every server. Its figures come from its profile, if
+// there is one, else they are the built-in's or the shape's own, else estimates
+// from its topology.
 func (f simFleetFlags) simMachine(c *fleet.Config, stderr io.Writer) error {
 	var shape *machine.Shape
 	var err error

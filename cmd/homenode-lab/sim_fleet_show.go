@@ -17,8 +17,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// fleetBar shows how far a fleet is: one line that is rewritten on a terminal, else
-// a line now and then.
+// fleetBar shows the progress of a fleet: one line that is rewritten on a terminal,
+// else a line from time to time.
 type fleetBar struct {
 	*cli.StatusLine
 	begin time.Time
@@ -33,12 +33,13 @@ func newFleetBar(w io.Writer) *fleetBar {
 func (b *fleetBar) show(done, all int) {
 	left := time.Duration(float64(time.Since(b.begin)) / float64(done) * float64(all-done)).Round(time.Second)
 	tail := fmt.Sprintf("%d of %d servers simulated, about %v left", done, all, left)
-	b.ShowBar(cli.Bar{Share: float64(done) / float64(all), Tail: " " + tail}, "", "homenode: "+tail)
+	b.ShowBar(cli.Bar{Share: float64(done) / float64(all), Tail: " " + tail}, "", "homenode-lab: "+tail)
 }
 
 func (b *fleetBar) end() { b.Clear() }
 
-// mostServices is how many services the text has: those that use most CPU.
+// mostServices is how many services the text lists: those with the most CPU
+// time.
 const mostServices = 20
 
 func (f simFleetFlags) print(w io.Writer, r fleet.Result) error {
@@ -50,7 +51,7 @@ func (f simFleetFlags) print(w io.Writer, r fleet.Result) error {
 		return err
 	}
 	fmt.Fprintln(w, fleetAnswer(r))
-	fmt.Fprintf(w, "\n%d services, %.1f workloads a server, %s in windows of %s, without the warm-up; generator %d, seed %d.\n",
+	fmt.Fprintf(w, "\n%d services, %.1f workloads per server, %s in windows of %s, without the warm-up; generator %d, seed %d.\n",
 		r.Services, r.Workloads, days(r.Seconds), time.Duration(r.PeriodS*float64(time.Second)), r.Generator, r.Seed)
 	fmt.Fprintf(w, "Every server: %s, %d nodes, %.0f CPUs. Figures: %s.\n", render.Printable(r.Machine), r.Nodes, r.CPUs, render.Printable(r.From))
 	fleetSides(w, r)
@@ -60,27 +61,27 @@ func (f simFleetFlags) print(w io.Writer, r fleet.Result) error {
 	return err
 }
 
-// fewServers a side are too few for a bootstrap: it draws what it has again.
+// With fewServers per side a bootstrap has too few values to draw from.
 const fewServers = 20
 
-// fleetAnswer is what one wants to know, in a sentence.
+// fleetAnswer is the main result in one sentence.
 func fleetAnswer(r fleet.Result) string {
 	if c := r.Change; c != nil {
 		few := ""
 		if n := min(r.With.Servers, r.Without.Servers); n > 1 && n < fewServers {
-			few = " Of so few servers an interval is too narrow."
+			few = " With so few servers the interval is too narrow."
 		}
-		return fmt.Sprintf("%s: MAO changes CPU time an operation by %s and latency by %s (modelled); %s of DRAM reads are local instead of %s.%s",
+		return fmt.Sprintf("%s: MAO changes CPU time per operation by %s and latency by %s (modelled); %s of DRAM reads are local instead of %s.%s",
 			compared(r), changeIn(c.CPU, c.CPUInterval), changeIn(c.Latency, c.LatencyInterval), share(r.With.LocalRatio), share(r.Without.LocalRatio), few)
 	}
 	switch {
 	case r.With != nil:
-		return fmt.Sprintf("With MAO %s of DRAM reads are local on %s (modelled); what that saves, --mao 0.5 or --dataset compare.", share(r.With.LocalRatio), servers(r.With.Servers))
+		return fmt.Sprintf("With MAO %s of DRAM reads are local on %s (modelled); --mao 0.5 or --dataset shows what that saves.", share(r.With.LocalRatio), servers(r.With.Servers))
 	}
 	return fmt.Sprintf("Without MAO %s of DRAM reads are local on %s (modelled).", share(r.Without.LocalRatio), servers(r.Without.Servers))
 }
 
-// compared says which servers a change is of.
+// compared says which servers are compared.
 func compared(r fleet.Result) string {
 	if r.Change.Paired {
 		return fmt.Sprintf("Paired, the same %s with MAO and without", servers(r.With.Servers))
@@ -88,13 +89,13 @@ func compared(r fleet.Result) string {
 	return fmt.Sprintf("Unpaired, %s with MAO against %s without it", servers(r.With.Servers), servers(r.Without.Servers))
 }
 
-// changeIn has the interval that other servers would be in.
+// changeIn adds the interval in which other servers would be.
 func changeIn(v *float64, i *fleet.Interval) string {
 	switch {
 	case v == nil:
 		return "unknown"
 	case i == nil:
-		return change(v) + " (one server: how far others differ is unknown)"
+		return change(v) + " (one server: the spread over servers is unknown)"
 	}
 	return fmt.Sprintf("%s (%.0f %% interval over servers: %+.1f to %+.1f)", change(v), 100*fleet.Level, 100*i.Low, 100*i.High)
 }
@@ -110,7 +111,7 @@ func days(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Minute).String()
 }
 
-// optional is a figure that a file may leave out.
+// optional is a figure that may be missing in a file.
 func optional(v *float64) unit.Opt[float64] {
 	if v == nil {
 		return unit.None[float64]()
@@ -168,9 +169,9 @@ func fleetServices(w io.Writer, r fleet.Result) {
 	}
 }
 
-// skipped says why replicas make no row.
+// skipped says why replicas have no row.
 func skipped(s fleet.Skipped) string {
-	return fmt.Sprintf("%d not bound and there too briefly to be looked at, %d bound too briefly, %d only moved aside, %d without requests",
+	return fmt.Sprintf("%d not bound and too short-lived to be observed, %d bound too briefly, %d only moved aside, %d without requests",
 		s.TooBrief, s.TooShort, s.MovedAside, s.NoRequests)
 }
 
@@ -181,7 +182,7 @@ func orNoFigures(f *fleet.Figures) fleet.Figures {
 	return *f
 }
 
-// serviceCPU is what a service used, on the side that is there.
+// serviceCPU is the CPU time of a service, on the side that exists.
 func serviceCPU(s fleet.ServiceFigures) float64 {
 	f := s.Without
 	if f == nil {
@@ -209,12 +210,12 @@ func fleetRows(w io.Writer, r fleet.Result, path string) {
 		fmt.Fprintf(w, "\n0 rows: %s.\n", skipped(d.Skipped))
 		return
 	}
-	fmt.Fprintf(w, "\n%d rows in %s, %d of them controls that were never bound; without one: %s.\n", d.Rows, render.Printable(path), d.Controls, skipped(d.Skipped))
-	fmt.Fprintln(w, "A gain is that of the whole server's bindings, not of the replica's own alone: docs/limits.md.")
-	fmt.Fprintf(w, "For them MAO leaves a replica alone for %s after it came: it binds later, and less, than without --dataset.\n", days(r.ObservedS))
+	fmt.Fprintf(w, "\n%d rows in %s, %d of them controls that were never bound; replicas without a row: %s.\n", d.Rows, render.Printable(path), d.Controls, skipped(d.Skipped))
+	fmt.Fprintln(w, "A gain is the effect of all bindings of the server, not only of the replica's own: docs/limits.md.")
+	fmt.Fprintf(w, "For the rows MAO leaves a replica alone for its first %s: it binds later, and less, than without --dataset.\n", days(r.ObservedS))
 	if d.NoiseMeasured {
-		fmt.Fprintf(w, "Their noise: %s.\n", render.Printable(d.Noise))
+		fmt.Fprintf(w, "Noise of the figures: %s.\n", render.Printable(d.Noise))
 	} else {
-		fmt.Fprintln(w, "They have no noise: nobody has measured it yet.")
+		fmt.Fprintln(w, "The figures have no noise: it has not been measured yet.")
 	}
 }

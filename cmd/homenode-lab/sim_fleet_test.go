@@ -22,7 +22,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// simFleet runs the command; the code is that of the process.
+// simFleet runs the command. The code is the exit code of the process.
 func simFleet(t *testing.T, ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -30,7 +30,7 @@ func simFleet(t *testing.T, ctx context.Context, args ...string) (stdout, stderr
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)
 	cmd.SetArgs(append([]string{"sim", "fleet", "--shapes", "../../lab/shapes"}, args...))
-	code = cli.Finish(cmd.ExecuteContext(ctx), &errs)
+	code = cli.Finish(cmd.Name(), cmd.ExecuteContext(ctx), &errs)
 	return out.String(), errs.String(), code
 }
 
@@ -43,9 +43,9 @@ func TestSimFleetAnswers(t *testing.T) {
 	}{
 		{nil, []string{"With MAO ", "on 3 servers (modelled)", "dual-skylake", "All figures are modelled"}},
 		{[]string{"--mao", "off"}, []string{"Without MAO "}},
-		{[]string{"--mao", "0.34"}, []string{"MAO changes CPU time an operation by ", "Unpaired, 1 server with MAO against 2 servers", "(one server: how far others differ is unknown)"}},
+		{[]string{"--mao", "0.34"}, []string{"MAO changes CPU time per operation by ", "Unpaired, 1 server with MAO against 2 servers", "(one server: the spread over servers is unknown)"}},
 		{[]string{"--mao", "0.5", "--servers", "4"}, []string{"Unpaired, 2 servers with MAO against 2 servers", "95 % interval over servers", "too narrow"}},
-		{[]string{"--dataset", filepath.Join(t.TempDir(), "r")}, []string{"Paired, the same 3 servers", "95 % interval over servers", "controls that were never bound", "leaves a replica alone for 1h"}},
+		{[]string{"--dataset", filepath.Join(t.TempDir(), "r")}, []string{"Paired, the same 3 servers", "95 % interval over servers", "controls that were never bound", "leaves a replica alone for its first 1h"}},
 		{[]string{"--machine", "two"}, []string{"shape:two"}},
 	} {
 		out, errs, code := simFleet(t, t.Context(), append(oneHour, c.args...)...)
@@ -150,7 +150,7 @@ func TestSimFleetRefuses(t *testing.T) {
 	}
 }
 
-// A data set without a row is no success, and leaves no file.
+// A data set without rows is not a success, and leaves no file.
 func TestSimFleetWithoutRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.parquet")
 	out, errs, code := simFleet(t, t.Context(), "--servers", "1", "--days", "0.0695", "--workloads", "2", "--dataset", path)
@@ -162,7 +162,7 @@ func TestSimFleetWithoutRows(t *testing.T) {
 	}
 }
 
-// The command in a data set makes it again, whatever files went into it.
+// The command in a data set makes it again, whatever files it needed.
 func TestSimFleetCommandAgain(t *testing.T) {
 	shape, err := os.ReadFile("../../lab/shapes/two.yaml")
 	t.Chdir(t.TempDir())

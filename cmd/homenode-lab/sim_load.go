@@ -21,19 +21,19 @@ import (
 // resultLimit is above what a result can have: 500,000 rows of some 200 bytes.
 const resultLimit = 1 << 28
 
-// simFile is what a file is that was given to 'homenode-lab sim'.
+// simFile is the kind of a file that was given to 'homenode-lab sim'.
 type simFile int
 
 const (
 	aScenario simFile = iota
-	aResult           // of a scenario
-	aFleet            // of 'homenode-lab sim fleet --out'
-	anArena           // of 'homenode-lab sim arena --out'
-	aProfile          // of 'homenode bench'
+	aResult           // result of a scenario
+	aFleet            // result of 'homenode-lab sim fleet --out'
+	anArena           // result of 'homenode-lab sim arena --out'
+	aProfile          // profile of 'homenode bench'
 )
 
-// readSim reads a file once (it may be a pipe), and tells by its keys what it is. Of
-// a fleet or a machine it says where it belongs.
+// readSim reads a file once (it may be a pipe), and finds its kind by its keys. For
+// the file of a fleet or a machine the error says which command reads it.
 func readSim(path string) ([]byte, simFile, error) {
 	data, err := unix.ReadAtMost(path, resultLimit)
 	if err != nil {
@@ -46,13 +46,13 @@ func readSim(path string) ([]byte, simFile, error) {
 	case anArena:
 		err = fmt.Errorf("%s is the result of 'homenode-lab sim arena', which that command reads: want a scenario, or the result of 'homenode-lab sim run --out'", path)
 	case aProfile:
-		err = fmt.Errorf("%s is what 'homenode bench' measured of a machine: name it in a scenario, as machine: {profile: FILE}", path)
+		err = fmt.Errorf("%s is a profile of 'homenode bench': name it in a scenario, as machine: {profile: FILE}", path)
 	}
 	return data, what, err
 }
 
-// whatIs looks at the keys of a JSON object; of several kinds' keys the first decides.
-// What is no JSON is a scenario: one in YAML's flow form begins with {, too.
+// whatIs looks at the keys of a JSON object; if it has keys of several kinds, the
+// first kind wins. Other text is a scenario: YAML's flow form also begins with {.
 func whatIs(data []byte) simFile {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -76,7 +76,7 @@ func whatIs(data []byte) simFile {
 		case "workloads", "lasts":
 			return aScenario
 		case "how":
-			what = aResult // unless more is said
+			what = aResult // unless a key says more
 		}
 		var skipped json.RawMessage
 		if d.Decode(&skipped) != nil {
@@ -86,7 +86,8 @@ func whatIs(data []byte) simFile {
 	return what
 }
 
-// folderOf is where the files are that a scenario names: beside it; of a pipe, here.
+// folderOf is the folder of the files that a scenario names: the scenario's own; for
+// a pipe, the current one.
 func folderOf(path string) string {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return "."
@@ -116,8 +117,8 @@ func (b besideFile) Tree(name string) (fs.FS, error) {
 	return tree, err
 }
 
-// simBar shows how far a simulation is: one line that is rewritten on a terminal,
-// else a line at the start.
+// simBar shows the progress of a simulation: one line that is rewritten on a
+// terminal, else a line at the start.
 type simBar struct {
 	*cli.StatusLine
 	w     io.Writer
@@ -128,7 +129,7 @@ type simBar struct {
 func newSimBar(w io.Writer, s scenario.Setting) *simBar {
 	b := startSimBar(w)
 	if !cli.IsTerminal(w) {
-		fmt.Fprintf(w, "homenode: simulating %s: %d arms × %d seeds × %v\n", s.Name, len(s.Arms), len(s.Seeds), s.Lasts)
+		fmt.Fprintf(w, "homenode-lab: simulating %s: %d arms × %d seeds × %v\n", s.Name, len(s.Arms), len(s.Seeds), s.Lasts)
 	}
 	return b
 }

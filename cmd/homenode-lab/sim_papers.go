@@ -21,11 +21,11 @@ func simPapersCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "papers [RESULT]…",
-		Short: "Show the statements of all papers, and what became of them here",
+		Short: "Show the statements of all papers, and their verdicts here",
 		Long: "Shows one table of the statements of all papers: what the paper says, what was measured here (all\n" +
-			"of it modelled), and the verdict. It runs no experiment. Figures come from results: of 'sim arena\n" +
+			"of it modelled), and the verdict. It runs no experiment. The figures come from results of 'sim arena\n" +
 			"--out', and of 'sim run --out' for MAO's figures by service. Without the result of a paper's\n" +
-			"experiment, the statements that need runs cannot be tested.",
+			"experiment, the statements that need it cannot be tested.",
 		Example: "  homenode-lab sim papers\n" +
 			"  homenode-lab sim papers all.json rao.json lakew.json mao-feed.json mao-search.json",
 		RunE: func(cmd *cobra.Command, args []string) error { return simPapers(cmd, output, args) },
@@ -54,7 +54,8 @@ func simPapers(cmd *cobra.Command, output string, args []string) error {
 	return simulation.Arena(cmd.OutOrStdout(), r, cli.Screen())
 }
 
-// readResults are the arena's and those of scenarios, by what each file is.
+// readResults reads the arenas' and the scenarios' results; each file shows its
+// kind.
 func readResults(paths []string) (arenas []arena.Result, scenarios []scenario.Result, err error) {
 	for _, path := range paths {
 		data, err := unix.ReadAtMost(path, resultLimit)

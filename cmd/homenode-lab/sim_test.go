@@ -28,7 +28,7 @@ import (
 
 const exampleScenario = "../../sim/scenarios/two-services.yaml"
 
-// simScenario is short, of two arms, on the builtin machine.
+// simScenario is a short scenario of two arms, on the built-in machine.
 const simScenario = `name: short
 about: Two arms for a minute.
 machine:
@@ -115,7 +115,8 @@ func TestSimLists(t *testing.T) {
 	}
 }
 
-// Bad input is exit code 2, file, line and reason, nothing on stdout, no file.
+// Bad input is exit code 2, with file, line and reason, nothing on stdout, and
+// no file.
 func TestSimBadInput(t *testing.T) {
 	dir := t.TempDir()
 	shapes, err := filepath.Abs("../../lab/shapes/two.yaml")
@@ -166,7 +167,7 @@ func TestSimBadFlags(t *testing.T) {
 	bad := clitest.WriteFile(t, filepath.Join(dir, "bad.json"), `{"schema":1,"how":"measured"}`)
 	newer := clitest.WriteFile(t, filepath.Join(dir, "newer.json"), `{"schema":99}`)
 	for _, args := range [][]string{
-		{"run"}, {"run", file, "more"}, {"run", filepath.Join(dir, "gone.yaml")}, {"run", dir}, {"run", file, "--arm", "nobody"}, {"run", file, "--arm", ""},
+		{"run"}, {"run", file, "more"}, {"run", filepath.Join(dir, "gone.yaml")}, {"run", dir}, {"run", file, "--arm", "unknown"}, {"run", file, "--arm", ""},
 		{"run", file, "--seed", "-1"}, {"run", file, "--seed", "1", "--seed", "1"}, {"run", file, "-o", "xml"}, {"run", file, "--out", "-", "-o", "json"},
 		{"run", file, "--out", filepath.Join(dir, "no/such/folder")}, {"run", file, "--out", dir}, {"compare", bad}, {"compare", newer}, {"report", bad},
 		{"report", file, "--out", ""}, {"compare", file, "-o", "html"}, {"policies", "x"}, {"machines", "x"}, {"fly"},
@@ -187,7 +188,7 @@ func TestSimBadFlags(t *testing.T) {
 	}
 }
 
-// A scenario may come through a pipe, which can be read once, and may be JSON or in
+// A scenario may come through a pipe, which can be read once, and may be JSON or
 // YAML's flow form.
 func TestSimReadsOnce(t *testing.T) {
 	dir := t.TempDir()
@@ -213,7 +214,8 @@ func TestSimReadsOnce(t *testing.T) {
 	}
 }
 
-// What is given to the wrong command is called by its name, and so is who takes it.
+// An error about a file of the wrong kind names its kind, and the command that
+// reads it.
 func TestSimWrongFile(t *testing.T) {
 	dir := t.TempDir()
 	scene := clitest.WriteFile(t, filepath.Join(dir, "short.yaml"), simScenario)
@@ -237,7 +239,7 @@ func TestSimWrongFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if half := whole[:len(whole)/2]; whatIs(half) != aResult || whatIs([]byte(`{"how`)) != aScenario || whatIs([]byte(`{"arms":[],"how":"modelled"}`)) != aResult || whatIs(nil) != aScenario {
-		t.Error("half a result is none")
+		t.Error("half a result was accepted")
 	}
 }
 
@@ -250,7 +252,7 @@ func TestSimDiesAtTheSecondSignal(t *testing.T) {
 		fmt.Println("ready")
 		<-ctx.Done()
 		fmt.Println("asked")
-		time.Sleep(time.Minute) // deaf
+		time.Sleep(time.Minute) // the simulation ignores the signal
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=TestSimDiesAtTheSecondSignal$")
@@ -280,7 +282,7 @@ func TestSimDiesAtTheSecondSignal(t *testing.T) {
 		select {
 		case err = <-ended:
 			done = true
-		case <-again.C: // the one before came before signal.Reset, which nobody sees
+		case <-again.C: // the last signal arrived before signal.Reset, which cannot be observed
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 		case <-limit:
 			t.Fatal("it lives on")
@@ -292,7 +294,7 @@ func TestSimDiesAtTheSecondSignal(t *testing.T) {
 	}
 }
 
-// Ctrl-C: exit code 1, one sentence, no file.
+// Ctrl-C: exit code 1, one line, no file.
 func TestSimInterrupted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.json")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -302,7 +304,7 @@ func TestSimInterrupted(t *testing.T) {
 	root.SetArgs([]string{"sim", "run", exampleScenario, "--out", out})
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
-	code := cli.Finish(root.ExecuteContext(ctx), &stderr)
+	code := cli.Finish(root.Name(), root.ExecuteContext(ctx), &stderr)
 	if _, err := os.Stat(out); code != exit.Failed || stdout.Len() > 0 || !strings.Contains(stderr.String(), "interrupted") || err == nil {
 		t.Errorf("exit code %d, %q, %q", code, stdout.String(), stderr.String())
 	}

@@ -61,16 +61,16 @@ func agentCommand() *cobra.Command {
 			return serve.Run(cmd.Context(), a, cli.Version, log, hangup)
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML); without one nothing is approved, and nothing bound")
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML); without it no service is approved or bound")
 	cmd.Flags().StringVar(&state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
-	cmd.Flags().StringVar(&profile, "cpuprofile", "", "write a CPU profile of the agent itself to this file")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "decide and say, but change nothing")
-	cmd.Flags().Uint64Var(&rounds, "rounds", 0, "end after so many windows")
+	cmd.Flags().StringVar(&profile, "cpuprofile", "", "file for a CPU profile of the agent itself")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "decide and report, but change nothing")
+	cmd.Flags().Uint64Var(&rounds, "rounds", 0, "number of windows after which the agent ends; 0: no limit")
 	return cmd
 }
 
-// agentConfig reads the file, if one is named. The state folder says where other files
-// are by default, so it is said before they are looked at.
+// agentConfig reads the file, if one is named. --state is a layer of its own, because
+// the state folder decides where other files are by default.
 func agentConfig(file, state string) (agent.Config, error) {
 	var layers []agent.Layer
 	if file != "" {
@@ -112,10 +112,10 @@ func restoreCommand() *cobra.Command {
 	var dry, forget bool
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "Put back every setting that a killed homenode left changed, threads' CPUs included, and thaw what was left frozen",
-		Long: "Puts back what is on record. Where the record was damaged, the rest is put back, what could not be\n" +
-			"read is kept, cgroups that look as if homenode had set them are listed with the command that undoes\n" +
-			"each, and the exit code is 3. Check them, then run 'homenode restore --forget-damage'.",
+		Short: "Put back every setting that a killed homenode left changed, and thaw what it left frozen",
+		Long: "Puts back what is on record, the CPUs of single threads included. If the record is damaged, it puts back\n" +
+			"the rest, keeps what it cannot read, and lists cgroups that look as if homenode had set them, each with the\n" +
+			"command that undoes it. The exit code is then 3. Check these cgroups, then run 'homenode restore --forget-damage'.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
@@ -143,14 +143,14 @@ func restoreCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be put back, but change nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "report what would be put back, but change nothing")
 	cmd.Flags().BoolVar(&forget, "forget-damage", false, "forget that the journal was damaged; check first what it may have left")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "forget-damage")
 	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
-// saySuspects is for people, whatever the output is for.
+// saySuspects prints for people, whatever the output format.
 func saySuspects(cmd *cobra.Command, state string) {
 	all, err := agent.Suspects(cmd.Context(), state)
 	if err != nil {
@@ -177,8 +177,8 @@ func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal
 	return nil
 }
 
-// restoreResult: what failed, or is kept because others depend on it, stays
-// outstanding: "partly" if anything else was put back.
+// restoreResult: a setting that failed, or is kept because others depend on it,
+// stays outstanding. The result is "partly" if any other setting was put back.
 func restoreResult(dry bool, restored []journal.Restored, err error) error {
 	done, open, then := 0, 0, "are still to be put back: run 'homenode restore' again later"
 	if dry {

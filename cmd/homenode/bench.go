@@ -42,37 +42,37 @@ func benchCommand() *cobra.Command {
 	var f benchFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure this machine: latencies, bandwidths, caches, what moving and placing memory costs",
-		Long: "homenode bench measures the machine into a profile, a file that other commands take. It is saved about\n" +
-			"once a second: stop it at any time, and go on with --resume. It uses all CPUs it may while it runs.\n\n" +
-			"A latency is at the median pace of short batches: interruptions do not count. A bandwidth is of all\n" +
-			"the time it took, in the lab of the median pace too: its clock is a model's.\n\n" +
+		Short: "Measure this machine: latencies, bandwidths, caches, and the cost of moving and placing memory",
+		Long: "homenode bench measures the machine and writes a profile, a file that other commands use. It saves the profile\n" +
+			"about once a second: stop it at any time, and continue with --resume. While it runs, it uses all CPUs that it may.\n\n" +
+			"A latency is the median of short batches, so interruptions do not count. A bandwidth is the mean of the whole\n" +
+			"time. In the lab a bandwidth is a median too, because the lab's clock is a model's.\n\n" +
 			"Parts: " + partNames(profile.Parts()) + ".",
 		Example: "  homenode bench\n  homenode bench --only caches,latency,bandwidth --budget 1m\n  homenode bench --resume --html profile.html\n  homenode bench show profile.json",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.out, "out", "", "where the profile goes, replaced when there is something to save (default "+rootProfile+", for other users than root homenode/profile.json in $XDG_STATE_HOME or ~/.local/state)")
-	flags.BoolVar(&f.resume, "resume", false, "go on with the profile that is there")
-	flags.StringSliceVar(&f.only, "only", nil, "these parts only")
-	flags.StringSliceVar(&f.skip, "skip", nil, "not these parts")
-	flags.StringVar(&f.nodes, "nodes", "", "only these nodes, such as 0-1; default: all that this process may use")
-	flags.StringVar(&f.cpus, "cpus", "", "use only these CPUs; default: all that this process may use")
-	flags.IntVar(&f.repeats, "repeats", 3, "of every measurement")
-	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "how long it may take: fewer repeats, then fewer parts; 0: no limit")
-	flags.Uint64Var(&f.seed, "seed", 1, "of the order of repeats")
-	flags.StringVar(&f.html, "html", "", "a page of the profile, too; - is standard output")
-	flags.StringVar(&f.pictures, "pictures", "", "pictures of the profile (SVG), too: into this folder")
+	flags.StringVar(&f.out, "out", "", "file of the profile; it is replaced once there is something to save (default "+rootProfile+", for other users than root homenode/profile.json in $XDG_STATE_HOME or ~/.local/state)")
+	flags.BoolVar(&f.resume, "resume", false, "continue with the existing profile")
+	flags.StringSliceVar(&f.only, "only", nil, "parts to measure; default: all")
+	flags.StringSliceVar(&f.skip, "skip", nil, "parts to leave out")
+	flags.StringVar(&f.nodes, "nodes", "", "nodes to measure, such as 0-1; default: all that this process may use")
+	flags.StringVar(&f.cpus, "cpus", "", "CPUs to use, such as 0-3; default: all that this process may use")
+	flags.IntVar(&f.repeats, "repeats", 3, "number of repeats of every measurement")
+	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "time limit; repeats are cut first, then parts; 0: no limit")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the order of repeats")
+	flags.StringVar(&f.html, "html", "", "file for an HTML page of the profile; -: standard output")
+	flags.StringVar(&f.pictures, "pictures", "", "folder for pictures of the profile (SVG)")
 	cli.OutputFlag(cmd, &f.output)
 	cmd.AddCommand(benchShowCommand())
 	return cmd
 }
 
-// rootProfile is where the agent's configuration of the documentation names it.
+// rootProfile is the path that the documentation's agent configuration names.
 const rootProfile = "/var/lib/homenode/profile.json"
 
-// defaultProfile is the same wherever it is started.
+// defaultProfile does not depend on the working directory.
 func defaultProfile(uid int, env func(string) string) string {
 	if uid == 0 {
 		return rootProfile
@@ -88,7 +88,7 @@ func partNames(parts []profile.Part) string {
 	return strings.Join(names, ", ")
 }
 
-// Tests have their own.
+// Tests replace these.
 var (
 	openProber host.Opener = host.Live
 	readLimits             = func() (launch.Limits, error) { return launch.ReadLimits(kernel.At("/")) }
@@ -147,7 +147,7 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 	}
 	if f.resume {
 		prior, err = source.ProfileFile(f.out)
-		if errors.Is(err, fs.ErrNotExist) { // nothing was saved yet
+		if errors.Is(err, fs.ErrNotExist) { // nothing has been saved yet
 			return o, profile.Profile{}, nil
 		}
 	}
@@ -198,11 +198,11 @@ func namedParts(flag string, names []string) ([]profile.Part, error) {
 	return parts, nil
 }
 
-// stopped says how to go on.
+// stopped says how to continue.
 func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 	switch {
 	case ctx.Err() != nil && saved:
-		return exit.With(exit.Partly, fmt.Errorf("stopped: what was measured is in %s: the same command with --resume goes on", f.out))
+		return exit.With(exit.Partly, fmt.Errorf("stopped: what was measured is in %s: run the same command with --resume to continue", f.out))
 	case ctx.Err() != nil:
 		return exit.With(exit.Partly, errors.New("stopped before anything was measured"))
 	case errors.Is(err, bench.ErrOtherProfile):
@@ -213,7 +213,8 @@ func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 	return err
 }
 
-// print writes everything that can be written: minutes of measuring are in it.
+// print writes everything that can be written, because the figures took minutes
+// to measure.
 func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 	if f.pictures != "" {
 		err = writePictures(f.pictures, p)
@@ -225,11 +226,11 @@ func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 	return errors.Join(err, printProfile(w, p, f.output))
 }
 
-// whole is exit code 3 when the budget was too small for everything.
+// whole returns exit code 3 if the budget was too small for everything.
 func (f benchFlags) whole(stderr io.Writer, p profile.Profile) error {
 	cli.Tell(stderr, []string{fmt.Sprintf("saved to %s: 'homenode bench show %s' shows it", f.out, f.out)})
 	if late := bench.OutOfTime(p); len(late) > 0 {
-		return exit.With(exit.Partly, fmt.Errorf("the budget of %v was too small for %s: --resume goes on, --budget gives more", f.budget, partNames(late)))
+		return exit.With(exit.Partly, fmt.Errorf("the budget of %v was too small for %s: continue with --resume, or allow more with --budget", f.budget, partNames(late)))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"homenode/internal/cli"
 )
 
-// writable tries where everything goes, before minutes are spent on it.
+// writable tests every output path before minutes are spent on measuring.
 func (f benchFlags) writable() error {
 	if err := cli.CanReplace("--out", f.out); err != nil {
 		return err

@@ -53,7 +53,7 @@ func printProfile(w io.Writer, p profile.Profile, face string) error {
 	return reportprofile.Text(w, p, cli.Screen())
 }
 
-// writePictures draws what the profile has.
+// writePictures draws every part that the profile has.
 func writePictures(dir string, p profile.Profile) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return exit.BadInput(fmt.Errorf("make folder for pictures: %w", err))

@@ -26,7 +26,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// stubProber is a machine whose every line takes 100 ns.
+// stubProber is a machine on which every line takes 100 ns.
 type stubProber struct {
 	jobs  int
 	after func(jobs int)
@@ -53,7 +53,7 @@ func (s *stubProber) Move(ctx context.Context, m membench.Move) (membench.Moved,
 	return membench.Moved{Pages: 1, Size: m.Bytes, Elapsed: time.Millisecond}, ctx.Err()
 }
 
-// stub has bench measure a stub.
+// stub makes bench measure a stub.
 func stub(t *testing.T, s *stubProber) *stubProber {
 	t.Helper()
 	old := openProber
@@ -119,7 +119,7 @@ func TestBenchBadInput(t *testing.T) {
 	}
 }
 
-// A profile is saved, shown with all faces, and gone on with.
+// A profile is saved, shown in all formats, and continued.
 func TestBenchAndShow(t *testing.T) {
 	s := stub(t, &stubProber{})
 	dir := t.TempDir()
@@ -145,7 +145,7 @@ func TestBenchAndShow(t *testing.T) {
 	before := s.jobs
 	code, text, _ = runWith("bench", "--resume", "--only", "latency,mixes", "--out", out, "-o", "json")
 	if code != exit.Done || s.jobs != before || !json.Valid([]byte(text)) {
-		t.Errorf("gone on with what is whole: exit %d, %d jobs more, %q", code, s.jobs-before, text)
+		t.Errorf("--resume of a whole profile: exit %d, %d jobs more, %q", code, s.jobs-before, text)
 	}
 }
 
@@ -180,7 +180,8 @@ func TestBenchOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// An interrupt is exit code 3, what is there is saved, and the words say how to go on.
+// An interrupt is exit code 3, the results so far are saved, and the message says how
+// to continue.
 func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := stub(t, &stubProber{})
@@ -196,10 +197,10 @@ func TestBenchInterrupted(t *testing.T) {
 		root.SetArgs(append([]string{"bench", "--only", "latency,mixes,policies", "--repeats", "5", "--out", out}, args...))
 		root.SetOut(&errs)
 		root.SetErr(&errs)
-		return cli.Finish(root.ExecuteContext(ctx), &errs), errs.String()
+		return cli.Finish(root.Name(), root.ExecuteContext(ctx), &errs), errs.String()
 	}
 	code, errs := run(ctx)
-	if code != exit.Partly || !strings.Contains(errs, "--resume goes on") || s.jobs != 40 {
+	if code != exit.Partly || !strings.Contains(errs, "with --resume to continue") || s.jobs != 40 {
 		t.Fatalf("exit %d after %d jobs, %q", code, s.jobs, errs)
 	}
 	p, err := source.ProfileFile(out)
@@ -207,15 +208,15 @@ func TestBenchInterrupted(t *testing.T) {
 		t.Fatalf("done %v, %v", p.Done, err)
 	}
 	if code, errs := run(t.Context(), "--resume"); code != exit.Done {
-		t.Errorf("gone on with: exit %d, %q", code, errs)
+		t.Errorf("--resume: exit %d, %q", code, errs)
 	}
 	if p, err = source.ProfileFile(out); err != nil || len(p.Done) != 3 {
 		t.Errorf("done %v, %v", p.Done, err)
 	}
 }
 
-// What the process may not use is left out, and said; asked for by name it is
-// refused.
+// Nodes and CPUs that the process may not use are left out with a message. If
+// they are named, that is refused.
 func TestBenchWithinLimits(t *testing.T) {
 	s := stub(t, &stubProber{})
 	m, _, err := source.Live()
@@ -246,7 +247,7 @@ func TestBenchWithinLimits(t *testing.T) {
 	}
 }
 
-// A page that cannot be written after all does not take the figures along.
+// A page that cannot be written does not lose the figures.
 func TestBenchLateFailure(t *testing.T) {
 	s := stub(t, &stubProber{})
 	dir := t.TempDir()

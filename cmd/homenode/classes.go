@@ -37,19 +37,19 @@ func classesCommand() *cobra.Command {
 	o := classesOptions{stderr: os.Stderr}
 	cmd := &cobra.Command{
 		Use:   "classes [RECORDING]…",
-		Short: "Say which workloads of a recording are sheep, rabbits and devils to their neighbours in a cache",
+		Short: "Classify a recording's workloads as sheep, rabbits and devils, by how they share a cache",
 		Long: "A rabbit is fast with the cache that it has, and slow without; a devil takes the cache from others; a sheep does neither.\n" +
-			"RECORDING is what 'homenode record --windows FILE --penalty' wrote, gzipped or not; of several of one machine the\n" +
-			"later go on from the earlier: a workload that was seen alone and among others is known better.\n\n" +
-			"What comes out is estimated from counters, by constants of the machine. Those of the defaults are of simulated\n" +
-			"machines: take your own, from recordings of five loads, each on one CPU and for three windows and more.\n" +
-			"homenode-load, which 'make lab' builds, is such a load:\n\n" +
+			"RECORDING is a file of 'homenode record --windows FILE --penalty', gzipped or not. Several recordings of one machine\n" +
+			"are read as one: a workload that ran alone in one and among others in another is known better.\n\n" +
+			"The classes are estimated from counters, with constants of the machine. The default constants are from simulated\n" +
+			"machines. Make your own from recordings of five loads, each on one CPU and for three windows or more.\n" +
+			"homenode-load, which 'make lab' builds, provides these loads:\n\n" +
 			"  rabbit   chase over half of a last-level cache, alone in it, with its memory on its own node\n" +
 			"  devil    stream over four times the cache, alone\n" +
 			"  memory   chase over eight times the cache, alone\n" +
-			"  far      the same, with its memory on another node\n" +
+			"  far      the same as memory, with its memory on another node\n" +
 			"  crowded  the same as memory, with the devil on another CPU of the cache\n\n" +
-			"With --reference and no RECORDING the constants are printed as text, for --constants.",
+			"With --reference and without RECORDING it prints the constants as text, for --constants.",
 		Example: "  homenode record --windows day.jsonl --for 10m --penalty\n  homenode classes day.jsonl --constants machine.yaml\n" +
 			"  homenode classes --workload /ref --reference rabbit=r.jsonl --reference devil=d.jsonl \\\n    --reference memory=m.jsonl --reference far=f.jsonl --reference crowded=c.jsonl > machine.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,9 +59,9 @@ func classesCommand() *cobra.Command {
 			return runClasses(cmd.Context(), cmd.OutOrStdout(), args, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.constants, "constants", "", "a file with constants of the machine, as --reference prints them as text")
-	cmd.Flags().StringArrayVar(&o.references, "reference", nil, "NAME=RECORDING of rabbit, devil, memory, far or crowded: take the constants from these; give all five")
-	cmd.Flags().StringVar(&o.workload, "workload", "", "only workloads that match, e.g. '/demo/*'; of references the one that is the load")
+	cmd.Flags().StringVar(&o.constants, "constants", "", "file with constants of the machine, as --reference prints them")
+	cmd.Flags().StringArrayVar(&o.references, "reference", nil, "NAME=RECORDING of a reference load: rabbit, devil, memory, far or crowded; give all five")
+	cmd.Flags().StringVar(&o.workload, "workload", "", "pattern of the workloads to classify, e.g. '/demo/*'; with --reference: of the load")
 	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
@@ -72,7 +72,7 @@ func runClasses(ctx context.Context, w io.Writer, files []string, o classesOptio
 	case bad != nil:
 		err = exit.BadInput(fmt.Errorf("--workload is %q: %w", o.workload, bad))
 	case len(o.references) > 0 && (len(files) > 0 || o.constants != ""):
-		err = exit.BadInput(errors.New("--reference prints constants: give it no recording and no --constants, and its output to the next 'homenode classes --constants'"))
+		err = exit.BadInput(errors.New("--reference prints constants and takes neither a recording nor --constants: pass its output to 'homenode classes --constants'"))
 	case len(o.references) > 0:
 		err = o.calibrate(ctx, w)
 	case len(files) == 0:
@@ -86,7 +86,7 @@ func runClasses(ctx context.Context, w io.Writer, files []string, o classesOptio
 	return err
 }
 
-// tell prints what the workloads of recordings are.
+// tell prints the classes of the workloads of recordings.
 func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) error {
 	f, own := vmmap.DefaultConfig().Infer, ""
 	var missing []string
@@ -103,7 +103,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	}
 	out := study.Result()
 	if len(out.Workloads) == 0 {
-		return exit.With(exit.Nothing, errors.New("the recording has no workload: 'homenode record --workload' says which cgroups to watch"))
+		return exit.With(exit.Nothing, errors.New("the recording has no workloads: 'homenode record --workload' says which cgroups to watch"))
 	}
 	all := len(out.Workloads)
 	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl interference.Workload) bool { return !o.matches(wl.ID) })
@@ -112,9 +112,9 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	}
 	switch {
 	case own == "":
-		out.Notes = append(out.Notes, "the constants are of simulated machines, not of this one: 'homenode classes --help' says how to get its own")
+		out.Notes = append(out.Notes, "the constants are from simulated machines, not from this one: 'homenode classes --help' says how to make its own")
 	case len(missing) > 0:
-		out.Notes = append(out.Notes, fmt.Sprintf("%s has no %s: those are of simulated machines", own, render.List(missing)))
+		out.Notes = append(out.Notes, fmt.Sprintf("%s has no %s: these are from simulated machines", own, render.List(missing)))
 	}
 	out.Notes = append(out.Notes, cutOff...)
 	if o.output == "json" {
@@ -133,7 +133,7 @@ func (o classesOptions) matches(id string) bool {
 	return ok || o.workload == "" || o.workload == id
 }
 
-// calibrate prints the constants that all references give.
+// calibrate prints the constants that follow from all references.
 func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 	f := vmmap.DefaultConfig().Infer
 	var r vmmap.References
@@ -150,7 +150,7 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 			return exit.BadInput(fmt.Errorf("--reference is %q: %s", given, want))
 		}
 		if files[file] {
-			return exit.BadInput(fmt.Errorf("--reference %s: %s is given twice: each is another load's", name, file))
+			return exit.BadInput(fmt.Errorf("--reference %s: %s is given twice: each recording is of one load", name, file))
 		}
 		delete(into, name)
 		files[file] = true
@@ -180,12 +180,12 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 		return exit.BadInput(err)
 	}
 	if err = views.Constants(w, f, notes, o.output); err == nil && partly {
-		return exit.With(exit.Partly, errors.New("a reference was cut off: the constants are of what is left of it"))
+		return exit.With(exit.Partly, errors.New("a reference was cut off: the constants are from the part that is left"))
 	}
 	return err
 }
 
-// sample is of the load, on the machine of the first reference.
+// sample returns the load's sample, on the machine of the first reference.
 func (o classesOptions) sample(first, study *interference.Study) (vmmap.Sample, error) {
 	if other := first.Another(study.Machine()); other != "" {
 		return vmmap.Sample{}, errors.New(other)
@@ -197,7 +197,7 @@ func (o classesOptions) sample(first, study *interference.Study) (vmmap.Sample, 
 	return study.Sample(id)
 }
 
-// load is the one workload of a reference's recording that is meant.
+// load returns the workload of a reference's recording that is the load.
 func (o classesOptions) load(s *interference.Study) (string, error) {
 	all := s.IDs()
 	ids := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !o.matches(id) })

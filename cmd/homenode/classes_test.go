@@ -20,7 +20,7 @@ import (
 	"homenode/internal/views"
 )
 
-// Recordings of make bench-classes: the five references and two of busybox's programs, in
+// Recordings of make bench-classes: the five references and two programs of busybox, in
 // the lab's shape two.
 func classesFixture(name string) string {
 	return filepath.Join("testdata", "classes", name+".jsonl.gz")
@@ -33,8 +33,8 @@ func fixtureReferences() (all []string) {
 	return all
 }
 
-// References become a file of constants, and by these a program of the lab is what it was
-// measured to be: gzip is a rabbit there (decision 0020).
+// References become a file of constants. With them a program of the lab gets the class
+// that was measured there: gzip is a rabbit (decision 0020).
 func TestClassesCommand(t *testing.T) {
 	o := classesOptions{output: "text", workload: "/trial/p", references: fixtureReferences(), stderr: os.Stderr}
 	var text bytes.Buffer
@@ -66,15 +66,15 @@ func TestClassesCommand(t *testing.T) {
 	if err := runClasses(t.Context(), &out, []string{classesFixture("gzip-alone"), classesFixture("awk-count-alone")}, o); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"constants: " + file, "/trial/p", "HOLDS OF A CACHE", "counters, which are modelled", "in 14 seen alone"} {
+	for _, want := range []string{"constants: " + file, "/trial/p", "HOLDS OF A CACHE", "counters, which are modelled", "right for 14 if they were seen alone"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }
 
-// What is unknown has its reason, and no figure; by the defaults, in whole or in part, it
-// says what those are of.
+// An unknown class has its reason and no figure. With default constants, in whole or in
+// part, the output says where they come from.
 func TestClassesInDoubt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "constants.yaml")
 	const most = "remote: 1.65\ndevil_rate: 0.0142\nrabbit_rate: 0.023\ncrowd: 0.02\n"
@@ -84,8 +84,8 @@ func TestClassesInDoubt(t *testing.T) {
 		notes     int
 	}{
 		{"dram: 5.42\n" + most, []string{"constants: " + file, "unknown  unknown", "/trial/p: what it may hold of a cache leaves more than one class open"}, 0},
-		{most, []string{"note: " + file + " has no dram: ", "right in 8, in the lab"}, 1},
-		{"", []string{"constants: the defaults, of simulated machines", "right in 8, in the lab"}, 1},
+		{most, []string{"note: " + file + " has no dram: ", "was right for 8"}, 1},
+		{"", []string{"constants: the defaults, from simulated machines", "was right for 8"}, 1},
 	} {
 		o := classesOptions{output: "text", stderr: os.Stderr}
 		if c.constants != "" {
@@ -109,7 +109,7 @@ func TestClassesInDoubt(t *testing.T) {
 	}
 }
 
-// What is printed is read back as it was, the least figures too.
+// What is printed is read back unchanged, also the smallest figures.
 func TestConstantsReadBack(t *testing.T) {
 	f := vmmap.DefaultConfig().Infer
 	f.Crowd, f.DevilRate, f.DRAM = 1e-9, 3e-5, 12345
@@ -149,7 +149,7 @@ func TestClassesRefuses(t *testing.T) {
 	good, cut := write("good", day), write("cut", day[:len(day)-40])
 	empty := write("empty", strings.SplitAfter(day, "\n")[0])
 	same := fixtureReferences()
-	for i := range same { // each the rabbit's, by a name of its own
+	for i := range same { // each is the rabbit's recording under another name
 		name, _, _ := strings.Cut(same[i], "=")
 		data, err := os.ReadFile(classesFixture("reference-rabbit"))
 		if err != nil {
@@ -176,7 +176,7 @@ func TestClassesRefuses(t *testing.T) {
 		"no window":          {[]string{empty}, classesOptions{}, exit.Bad, "no window"},
 		"cut off":            {[]string{cut}, classesOptions{}, exit.Partly, ""},
 		"another machine":    {[]string{classesFixture("gzip-alone"), good}, classesOptions{}, exit.Bad, "another machine"},
-		"nobody":             {[]string{good}, classesOptions{workload: "/b"}, exit.Nothing, "none of 1 workloads"},
+		"other workload":     {[]string{good}, classesOptions{workload: "/b"}, exit.Nothing, "none of 1 workloads"},
 		"a bad pattern":      {[]string{good}, classesOptions{workload: "["}, exit.Bad, "--workload"},
 		"no constants":       {[]string{good}, classesOptions{constants: filepath.Join(dir, "none")}, exit.Bad, "read constants"},
 		"unknown constant":   {[]string{good}, classesOptions{constants: write("c1", "drum: 3\n")}, exit.Bad, "drum"},
@@ -188,7 +188,7 @@ func TestClassesRefuses(t *testing.T) {
 		"a huge one":         {[]string{good}, classesOptions{constants: write("c7", "dram: 2.0e6\n")}, exit.Bad, "below a million"},
 		"beyond any":         {[]string{good}, classesOptions{constants: write("c8", "dram: 1.0e300\n")}, exit.Bad, "want a number, at most 1e+18"},
 		"the past":           {[]string{good, good}, classesOptions{}, exit.Bad, "order"},
-		"both":               {[]string{good}, classesOptions{references: same}, exit.Bad, "no recording"},
+		"both":               {[]string{good}, classesOptions{references: same}, exit.Bad, "neither a recording"},
 		"rabbit, devil":      {nil, classesOptions{references: exchanged(0, 1), workload: "/trial/p"}, exit.Bad, "\"rabbit\" reads from memory"},
 		"devil, memory":      {nil, classesOptions{references: exchanged(1, 2), workload: "/trial/p"}, exit.Bad, "lines a cycle"},
 		"memory, far":        {nil, classesOptions{references: exchanged(2, 3), workload: "/trial/p"}, exit.Bad, "\"memory\" reads 0.9"},

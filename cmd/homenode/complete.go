@@ -16,8 +16,8 @@ import (
 	"homenode/lab/shapes"
 )
 
-// flagValues are what flags may be, for a shell's completion: a flag means the same in
-// every command.
+// flagValues are the values of flags for a shell's completion. A flag means the same
+// in every command.
 var flagValues = map[string]cli.Values{
 	"arms":         cli.Fixed("as-is", "nodes", "local", "interleave"),
 	"cgroup":       workloads,
@@ -34,19 +34,19 @@ var flagValues = map[string]cli.Values{
 	"workload":     workloads,
 }
 
-// Where workloads and nodes are looked for, and what an agent says; tests have their own.
+// The sources of workloads, nodes and the agent's status; tests replace them.
 var (
 	completeAt    = kernel.At("/")
 	completeState = agent.DefaultStateDir
 )
 
 func workloads() []string {
-	ids, _ := kernel.Workloads(completeAt) // some are better than none
+	ids, _ := kernel.Workloads(completeAt) // a part of the list is better than nothing
 	return ids
 }
 
-// watched are the workloads that the agent tells of, and their services; without an
-// agent all workloads are.
+// watched are the workloads of the agent's status, and their services. Without an
+// agent they are all workloads.
 func watched() (names []string) {
 	s, err := agent.ReadStatus(completeState)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"homenode/internal/kernel"
 )
 
-// A shell is told what there is: workloads and nodes of this machine, shapes, and what a
-// command knows itself.
+// A shell gets what exists: workloads and nodes of this machine, shapes, and the fixed
+// values of each command.
 func TestCompletion(t *testing.T) {
 	at, state := completeAt, completeState
 	t.Cleanup(func() { completeAt, completeState = at, state })
@@ -68,8 +68,9 @@ func allCommands(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// An installed program is started anywhere: no default is a path below the working
-// directory. A flag of one name has one type and, where it is a file or a folder, says so.
+// An installed program is started in any directory, so no default is a path below the
+// working directory. A flag has the same type in every command. If it names a file or a
+// folder, its type says so.
 func TestFlags(t *testing.T) {
 	file := regexp.MustCompile(`\.[a-z]+$`)
 	types, seen := map[string]string{}, 0
@@ -96,7 +97,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// Every command that a person may find is in a group of the help.
+// Every command that is not hidden is in a group of the help.
 func TestGroups(t *testing.T) {
 	root := rootCommand()
 	for _, cmd := range root.Commands() {

@@ -22,11 +22,12 @@ import (
 	"homenode/internal/source"
 )
 
-// maxProcesses are looked into: the largest. Their numa_maps cost as much as their
-// memory is large.
+// maxProcesses is how many processes are examined, the largest first. Reading a
+// numa_maps costs the more, the more memory it covers.
 const maxProcesses = 200
 
-// readSnapshot looks at this host for so long, with all that its PMUs can tell.
+// readSnapshot observes this host for a while, with all that its PMUs can
+// count.
 var readSnapshot = func(ctx context.Context, d time.Duration, progress func(string)) (snapshot.Snapshot, error) {
 	cfg := kernel.SnapshotConfig{
 		Interval: d, Processes: kernel.Selection{All: true, Max: maxProcesses, Others: true},
@@ -56,9 +57,9 @@ func doctorCommand() *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What is wrong with this host's placement, what it costs, and what to type",
-		Long: "homenode doctor looks at the host for a while and says whether NUMA is its bottleneck; then what is\n" +
-			"wrong, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.",
+		Short: "Find what is wrong with this host's placement, what it costs, and the commands to run",
+		Long: "homenode doctor watches the host for a while and says whether NUMA is its bottleneck. Then it lists the\n" +
+			"problems, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, c, err := o.read(cmd.Context(), progressTo(cmd.ErrOrStderr()))
@@ -74,15 +75,16 @@ func doctorCommand() *cobra.Command {
 			return partSnapshoted(s)
 		},
 	}
-	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "how long to look")
-	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "judge this saved snapshot instead of the host")
-	cmd.Flags().StringVar(&o.save, "save", "", "save the snapshot to this file")
+	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "time to watch the host")
+	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "saved snapshot to judge instead of the host")
+	cmd.Flags().StringVar(&o.save, "save", "", "file to save the snapshot to")
 	profileFlag(cmd, &o.profile)
 	cli.OutputFlag(cmd, &o.face, "markdown")
 	return cmd
 }
 
-// read returns the snapshot, and the thresholds with what was measured before.
+// read returns the snapshot, and the thresholds with the figures of the
+// profile.
 func (o doctorOptions) read(ctx context.Context, progress func(string)) (snapshot.Snapshot, doctor.Config, error) {
 	c := doctor.DefaultConfig()
 	if err := cli.CheckOutput(o.face, "markdown"); err != nil {
@@ -98,7 +100,7 @@ func (o doctorOptions) read(ctx context.Context, progress func(string)) (snapsho
 	if o.look < lookMin {
 		return snapshot.Snapshot{}, c, exit.BadInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
 	}
-	if o.profile != "" { // before the look: it takes seconds
+	if o.profile != "" { // before the snapshot, which takes seconds
 		m, _, err := source.Live()
 		if err == nil {
 			err = o.addProfile(&c, m, source.LiveCPUModel())
@@ -132,8 +134,8 @@ func readSnapshotFile(path string) (snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// store writes the snapshot. Only its owner may read it: it has names of processes
-// and files in it.
+// store writes the snapshot. Only its owner may read it, because it has the names
+// of processes and files.
 func (o doctorOptions) store(s snapshot.Snapshot) error {
 	if o.save == "" {
 		return nil
@@ -152,7 +154,7 @@ func printReport(w io.Writer, r doctor.Report, face string) error {
 	switch face {
 	case "json":
 		e := schema.NewEncoder(w)
-		e.SetEscapeHTML(false) // commands are to be pasted
+		e.SetEscapeHTML(false) // people paste the commands
 		return e.Encode(r)
 	case "markdown":
 		return report.FindingsMarkdown(w, r)
@@ -160,7 +162,8 @@ func printReport(w io.Writer, r doctor.Report, face string) error {
 	return report.Findings(w, r, cli.Screen())
 }
 
-// progressTo shows on a terminal what a command is at; elsewhere it is silent.
+// progressTo shows the command's progress on a terminal. Elsewhere it is
+// silent.
 func progressTo(w io.Writer) func(string) {
 	if !cli.IsTerminal(w) {
 		return nil

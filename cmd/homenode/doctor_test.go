@@ -34,7 +34,7 @@ func doctorOutput(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// A saved snapshot is judged without looking at this host, as text and as JSON.
+// A saved snapshot is judged without a look at this host, as text and as JSON.
 func TestDoctorSavedSnapshot(t *testing.T) {
 	text := doctorOutput(t, "--snapshot", savedSnapshot)
 	for _, want := range []string{"Is NUMA this machine's bottleneck? yes", "first-touch", "$ numactl --interleave=0-1 -- COMMAND…  # in place of postgres, PID 100 of /w0"} {
@@ -52,7 +52,8 @@ func TestDoctorSavedSnapshot(t *testing.T) {
 	}
 }
 
-// What was looked at live can be saved, and is judged alike from the file.
+// A snapshot of the live host can be saved, and the file gives the same
+// findings.
 func TestDoctorSave(t *testing.T) {
 	old := readSnapshot
 	defer func() { readSnapshot = old }()
@@ -71,8 +72,8 @@ func TestDoctorSave(t *testing.T) {
 	}
 }
 
-// A snapshot has names of processes and files in it: whatever was there before, only
-// its owner may read it, and nothing else is written to.
+// A snapshot has the names of processes and files. Whatever file was there before,
+// only its owner may read the new one, and no other file is written to.
 func TestDoctorSaveOver(t *testing.T) {
 	dir := t.TempDir()
 	old := clitest.WriteFile(t, filepath.Join(dir, "old.json"), "old\n")
@@ -100,7 +101,7 @@ func TestDoctorSaveOver(t *testing.T) {
 	}
 }
 
-// As Markdown it goes into a ticket; only doctor does so.
+// doctor alone prints Markdown, for tickets.
 func TestDoctorMarkdown(t *testing.T) {
 	if text := doctorOutput(t, "--snapshot", savedSnapshot, "-o", "markdown"); !strings.HasPrefix(text, "**Is NUMA this machine's bottleneck? yes") || !strings.Contains(text, "\n### 1. ") {
 		t.Error(text)
@@ -110,7 +111,7 @@ func TestDoctorMarkdown(t *testing.T) {
 	}
 }
 
-// Progress is for people: /dev/null is a character device, but no terminal.
+// Progress is for people: /dev/null is a character device, but not a terminal.
 func TestProgress(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
@@ -122,7 +123,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// What could not be read is said, and is the exit code.
+// What could not be read is reported, and sets the exit code.
 func TestDoctorPartly(t *testing.T) {
 	s, err := readSnapshotFile(savedSnapshot)
 	if err != nil {

@@ -23,9 +23,9 @@ func eventsCommand() *cobra.Command {
 	var name, root, output string
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Which events of the PMU tell what on this CPU, and what cannot be counted",
+		Short: "Show which PMU events this CPU counts for which field, and what it cannot count",
 		Long: "Shows the event table of this machine's CPUs: for each field the event that is counted, other\n" +
-			"ways to count it, or why this CPU cannot tell. --cpu shows another table:\n" + wrapped(event.Names()) + ".",
+			"ways to count it, or why this CPU cannot count it. --cpu shows another table:\n" + wrapped(event.Names()) + ".",
 		Example: "  homenode events\n  homenode events --cpu amd-zen4\n  homenode events -o json",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,13 +39,13 @@ func eventsCommand() *cobra.Command {
 			return list.print(cmd.OutOrStdout(), output)
 		},
 	}
-	cmd.Flags().StringVar(&name, "cpu", "", "a table by its name, instead of this machine's")
-	cmd.Flags().StringVar(&root, "root", "/", "a recorded tree with proc/cpuinfo, instead of this machine")
+	cmd.Flags().StringVar(&name, "cpu", "", "name of an event table, instead of this machine's")
+	cmd.Flags().StringVar(&root, "root", "/", "recorded tree with proc/cpuinfo, instead of this machine")
 	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
-// wrapped is names apart by commas, on lines that fit a terminal.
+// wrapped joins names by commas, on lines that fit a terminal.
 func wrapped(names []string) string {
 	var b strings.Builder
 	line := 0
@@ -67,11 +67,11 @@ func wrapped(names []string) string {
 type eventList struct {
 	Table     string         `json:"table"`
 	Title     string         `json:"title"`
-	Machine   string         `json:"machine,omitempty"` // what its CPUs say; "" for --cpu
-	How       unit.Source    `json:"how"`               // of its counts
+	Machine   string         `json:"machine,omitempty"` // the name that its CPUs report; "" for --cpu
+	How       unit.Source    `json:"how"`               // how its counts are known
 	Note      string         `json:"note,omitempty"`
 	LineBytes int            `json:"line_bytes"`
-	Counters  *int           `json:"counters"` // general ones of a CPU; null = unknown
+	Counters  *int           `json:"counters"` // general-purpose counters of a CPU; null = unknown
 	CPUs      []string       `json:"cpus"`
 	Sources   []event.Source `json:"sources"`
 	Fields    []eventField   `json:"fields"`
@@ -79,7 +79,7 @@ type eventList struct {
 
 type eventField struct {
 	Field  event.Field  `json:"field"`
-	Why    string       `json:"why,omitempty"` // it cannot be counted
+	Why    string       `json:"why,omitempty"` // why it cannot be counted
 	Counts []eventCount `json:"counts"`        // the first is used
 }
 

@@ -52,10 +52,10 @@ func TestEvents(t *testing.T) {
 	}{&list.Table}) != nil || list.Table != "lab" || !strings.Contains(out, `"perf": "r01d3"`) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, err := runEvents(t, "--cpu", "vax"); cli.Finish(err, &bytes.Buffer{}) != exit.Bad || !strings.Contains(err.Error(), "arm-neoverse-n1") {
-		t.Errorf("a table that is none: %v", err)
+	if _, err := runEvents(t, "--cpu", "vax"); cli.Finish("homenode", err, &bytes.Buffer{}) != exit.Bad || !strings.Contains(err.Error(), "arm-neoverse-n1") {
+		t.Errorf("an unknown table: %v", err)
 	}
-	if _, err := runEvents(t, "-o", "xml"); cli.Finish(err, &bytes.Buffer{}) != exit.Bad {
+	if _, err := runEvents(t, "-o", "xml"); cli.Finish("homenode", err, &bytes.Buffer{}) != exit.Bad {
 		t.Errorf("%v", err)
 	}
 }

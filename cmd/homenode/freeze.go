@@ -16,7 +16,7 @@ import (
 	"homenode/internal/owner/cgroup"
 )
 
-// freezeCommand is for the tests of what thaws.
+// freezeCommand is for tests of thawing.
 func freezeCommand() *cobra.Command {
 	var name string
 	var length time.Duration
@@ -38,9 +38,9 @@ func freezeCommand() *cobra.Command {
 			return standStill(cmd, f, length)
 		},
 	}
-	cmd.Flags().StringVar(&name, "cgroup", "", "which")
-	cmd.Flags().DurationVar(&length, "for", 2*time.Second, "how long")
-	cmd.Flags().DurationVar(&c.Limit, "limit", 0, "after which the guard thaws it")
+	cmd.Flags().StringVar(&name, "cgroup", "", "cgroup to freeze")
+	cmd.Flags().DurationVar(&length, "for", 2*time.Second, "time to stay frozen")
+	cmd.Flags().DurationVar(&c.Limit, "limit", 0, "time after which the guard thaws the cgroup")
 	cmd.Flags().StringVar(&c.StateDir, "state", agent.DefaultStateDir, "folder of the agent's state")
 	directOwnerFlag(cmd, &c.DirectOwners)
 	return cmd
@@ -54,7 +54,7 @@ func standStill(cmd *cobra.Command, f *cgroup.Frozen, length time.Duration) (err
 		}
 	}()
 	if f.Already() {
-		fmt.Fprintln(cmd.OutOrStdout(), "already frozen by somebody else: it stays frozen")
+		fmt.Fprintln(cmd.OutOrStdout(), "already frozen by another process: it stays frozen")
 		return nil
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "frozen; guard %d\n", f.GuardPID())

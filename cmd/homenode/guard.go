@@ -9,7 +9,7 @@ import (
 	"homenode/internal/owner/cgroup"
 )
 
-// guardCommand is what homenode starts of itself before it freezes a cgroup.
+// guardCommand is the program that homenode starts before it freezes a cgroup.
 func guardCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: freeze.GuardCommand, Hidden: true, Short: "Thaw a cgroup when the homenode that froze it is gone", DisableFlagParsing: true,

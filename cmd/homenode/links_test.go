@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// What an operator installs has no lab, no simulator and no data sets in it. The lab's
-// model is an exception: inside the lab what is measured is timed by it.
+// The program that an operator installs has no lab, no simulator and no data sets in
+// it. The lab's model is an exception: inside the lab it gives the times of
+// measurements.
 func TestOperatorLinksNoLab(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
@@ -32,7 +33,7 @@ func TestOperatorLinksNoLab(t *testing.T) {
 	}
 }
 
-// Built as 'make build' does it.
+// Built as by 'make build'.
 func TestOperatorIsSmall(t *testing.T) {
 	const most = 32_000_000
 	exe := filepath.Join(t.TempDir(), "homenode")

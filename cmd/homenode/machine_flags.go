@@ -16,13 +16,13 @@ import (
 
 // addMachineFlags adds the flags that name a machine.
 func addMachineFlags(cmd *cobra.Command, s *source.Machine) {
-	cmd.Flags().StringVar(&s.Root, "root", "", "a recorded tree: a folder that holds sys/, or a .tar.gz of 'homenode record'")
-	cmd.Flags().StringVar(&s.FromHwloc, "from-hwloc", "", "a file of hwloc's XML ('lstopo machine.xml')")
-	cmd.Flags().StringVar(&s.Shape, "shape", "", "a machine of the lab: "+strings.Join(shapes.Names(), ", ")+", or a file")
+	cmd.Flags().StringVar(&s.Root, "root", "", "recorded tree: a folder that holds sys/, or a .tar.gz of 'homenode record'")
+	cmd.Flags().StringVar(&s.FromHwloc, "from-hwloc", "", "file of hwloc's XML ('lstopo machine.xml')")
+	cmd.Flags().StringVar(&s.Shape, "shape", "", "machine of the lab: "+strings.Join(shapes.Names(), ", ")+", or a file")
 }
 
-// checkMachine refuses two machines, and a name that a script left empty: it would mean
-// this host.
+// checkMachine refuses two machines, and an empty name: a script left it empty, and it
+// would mean this host.
 func checkMachine(cmd *cobra.Command, s source.Machine) error {
 	named := 0
 	for name, value := range map[string]string{"root": s.Root, "from-hwloc": s.FromHwloc, "shape": s.Shape} {

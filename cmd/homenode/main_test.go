@@ -81,7 +81,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Without root the agent says what it may not do, and where.
+// Without root the agent reports what it may not do, and where.
 func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: cannot become nobody")

@@ -23,9 +23,9 @@ func mapsCommand() *cobra.Command {
 	var top int
 	cmd := &cobra.Command{
 		Use:   "maps PID",
-		Short: "A process's memory by kind and node, and its biggest mappings",
-		Long: "Folds /proc/PID/numa_maps into heap, stack, anon, shared, file and huge, with a bar per node.\n" +
-			"A private mapping of a file counts as file, also where the process wrote to it. Pages that several\n" +
+		Short: "Show a process's memory by kind and node, and its biggest mappings",
+		Long: "Sums up /proc/PID/numa_maps as heap, stack, anon, shared, file and huge, with a bar per node.\n" +
+			"A private mapping of a file counts as file, even if the process wrote to it. Pages that several\n" +
 			"processes map are counted in each of them.",
 		Args: cli.Exactly(1, "a process id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,8 +46,8 @@ func mapsCommand() *cobra.Command {
 			return maps(cmd.Context(), cmd.OutOrStdout(), cfg, output)
 		},
 	}
-	cmd.Flags().IntVar(&top, "top", 10, "how many of the biggest mappings")
-	cmd.Flags().StringVar(&root, "root", "/", "a recorded tree instead of the running kernel")
+	cmd.Flags().IntVar(&top, "top", 10, "number of the biggest mappings to show")
+	cmd.Flags().StringVar(&root, "root", "/", "recorded tree instead of the running kernel")
 	cli.OutputFlag(cmd, &output)
 	return cmd
 }

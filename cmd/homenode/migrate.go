@@ -22,33 +22,32 @@ func migrateCommand() *cobra.Command {
 		Use:   "migrate (--workload W | --cgroup C | --pid P[,P…]) --to NODES [--from NODES]",
 		Short: "Move a running workload's memory to other nodes, page cache included",
 		Long: "Moves private memory, shared memory, huge pages, mapped files, and the page\n" +
-			"cache of the files that the workload maps or has open. Says before how much of\n" +
-			"each kind is where and what moving it takes, and afterwards what became of it:\n" +
-			"nothing that stayed goes unmentioned.\n" +
+			"cache of the files that the workload maps or has open. It reports before the\n" +
+			"move how much of each kind is where and what moving it takes. Afterwards it\n" +
+			"reports what was moved, and everything that stayed.\n" +
 			"\n" +
-			"  --mode live    the workload runs on. The rate is held at --rate, and batches\n" +
-			"                 are kept so small that a call takes --max-stall at most; the\n" +
-			"                 longest, and any that took longer, are told\n" +
-			"  --mode freeze  the workload stands still meanwhile (cgroup freezer), and\n" +
-			"                 several workers move as fast as the memory allows. It is\n" +
-			"                 thawed whatever happens to homenode, and after --freeze-limit:\n" +
-			"                 a guard of its own process does it. What is frozen is a whole\n" +
-			"                 cgroup\n" +
-			"  --mode hot     as live, but only what is accessed within --hot-for; says what\n" +
-			"                 told hot from cold\n" +
+			"  --mode live    the workload keeps running. The rate is at most --rate, and\n" +
+			"                 batches are so small that a call takes --max-stall at most.\n" +
+			"                 The longest call is reported, and each that took longer\n" +
+			"  --mode freeze  the workload is frozen during the move (cgroup freezer), and\n" +
+			"                 several workers move as fast as the memory allows. A guard\n" +
+			"                 process thaws it whatever happens to homenode, and after\n" +
+			"                 --freeze-limit at the latest. A whole cgroup is frozen\n" +
+			"  --mode hot     as live, but only what is accessed within --hot-for; the\n" +
+			"                 report says how hot pages were found\n" +
 			"\n" +
-			"Only where pages are changes, not where new ones go: 'homenode agent' binds\n" +
-			"workloads. With --pid, children of the processes are not included; a workload or\n" +
-			"a cgroup has all that is in it or below, those that are forked meanwhile too.\n" +
+			"This moves existing pages and does not change where new ones go: 'homenode\n" +
+			"agent' binds workloads. --pid does not include children of the processes. A\n" +
+			"workload or a cgroup includes all processes in it or below, also new ones.\n" +
 			"Ctrl-C stops between two calls: what was moved stays, the workload is thawed,\n" +
 			"and the report is printed.\n" +
 			"\n" +
-			"Other users' processes take CAP_SYS_NICE and CAP_SYS_PTRACE. Without\n" +
+			"Other users' processes need CAP_SYS_NICE and CAP_SYS_PTRACE. Without\n" +
 			"CAP_SYS_NICE, pages that several processes map stay where they are.\n" +
 			"\n" +
 			"Exit codes: 0 complete, or what a dry run would do; 1 failed; 2 bad input, and\n" +
-			"nothing was moved; 3 something stayed, was not seen, or it was stopped; 4\n" +
-			"nothing is elsewhere.",
+			"nothing was moved; 3 something stayed or was not seen, or the move was stopped;\n" +
+			"4 no memory is elsewhere.",
 		Example: "  homenode migrate --workload db --to 1 --dry-run\n" +
 			"  homenode migrate --workload db --to 1\n" +
 			"  homenode migrate --cgroup /prod/db --to 0-1 --from 2-3 --rate 1GB/s --max-stall 5ms\n" +
@@ -62,7 +61,7 @@ func migrateCommand() *cobra.Command {
 	return cmd
 }
 
-// openMigration is the running kernel; tests have another one.
+// openMigration opens the running kernel; tests replace it.
 var openMigration = migrate.Live
 
 func runMigrate(cmd *cobra.Command, f migrateFlags) error {
@@ -71,7 +70,7 @@ func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 		return exit.BadInput(err)
 	}
 	r, err := migrate.New(job, openMigration(), cmd.ErrOrStderr()).Run(cmd.Context())
-	if r.Outcome == "" { // nothing was done, nor found out
+	if r.Outcome == "" { // nothing was done or found out
 		return err
 	}
 	return errors.Join(printMigration(cmd.OutOrStdout(), r, f.output), err)

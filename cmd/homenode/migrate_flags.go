@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// migrateFlags are as given.
+// migrateFlags are the flags as given.
 type migrateFlags struct {
 	workload, cgroup, pids string
 	to, from, mode, rate   string
@@ -36,21 +36,21 @@ type migrateFlags struct {
 func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.workload, "workload", "", "the workload: its cgroup path, or the path's last part")
-	flags.StringVar(&f.cgroup, "cgroup", "", "the cgroup by its path, /demo/a or its directory")
-	flags.StringVar(&f.pids, "pid", "", "the processes: 12 or 12,34; without their children")
-	flags.StringVar(&f.to, "to", "", "nodes to move to: 1, or 0-1; of several, each page goes to the one with the most room")
+	flags.StringVar(&f.workload, "workload", "", "workload: its cgroup path, or the path's last part")
+	flags.StringVar(&f.cgroup, "cgroup", "", "cgroup by its path, /demo/a or its directory")
+	flags.StringVar(&f.pids, "pid", "", "process ids: 12 or 12,34; without their children")
+	flags.StringVar(&f.to, "to", "", "nodes to move to: 1, or 0-1; each page goes to the one with the most room")
 	flags.StringVar(&f.from, "from", "", "nodes to move from; default: all that are not in --to")
-	flags.StringVar(&f.mode, "mode", string(migration.Live), "live, freeze or hot")
-	flags.StringVar(&f.rate, "rate", "200MB/s", "live, hot: bytes a second, such as 1.5GiB/s; max: no limit")
-	flags.DurationVar(&f.maxStall, "max-stall", 20*time.Millisecond, "live, hot: what a single call may take; 0: no limit")
-	flags.DurationVar(&f.hotFor, "hot-for", 2*time.Second, "hot: how long to watch what is accessed")
-	flags.DurationVar(&f.freezeLimit, "freeze-limit", owner.FreezeLimit, "freeze: after which the guard thaws it, done or not")
-	flags.IntVar(&f.workers, "workers", 0, "that move side by side; default: 1, with freeze the CPUs of both sides, at most 8")
+	flags.StringVar(&f.mode, "mode", string(migration.Live), "mode of the move: live, freeze or hot")
+	flags.StringVar(&f.rate, "rate", "200MB/s", "live, hot: bytes per second, such as 1.5GiB/s; max: no limit")
+	flags.DurationVar(&f.maxStall, "max-stall", 20*time.Millisecond, "live, hot: longest time of a single call; 0: no limit")
+	flags.DurationVar(&f.hotFor, "hot-for", 2*time.Second, "hot: time to watch which pages are accessed")
+	flags.DurationVar(&f.freezeLimit, "freeze-limit", owner.FreezeLimit, "freeze: time after which the guard thaws the workload in any case")
+	flags.IntVar(&f.workers, "workers", 0, "number of workers that move in parallel; default: 1; with freeze: the CPUs of both sides, at most 8")
 	flags.BoolVar(&f.noCache, "no-cache", false, "leave page cache that no process of the workload has mapped")
-	flags.BoolVar(&f.leaveShared, "leave-shared", false, "leave files and shared memory that processes outside of the workload use too")
-	flags.BoolVar(&f.partial, "partial", false, "move what has room, when not all of it has")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print what there is to move and what that takes; move nothing")
+	flags.BoolVar(&f.leaveShared, "leave-shared", false, "leave files and shared memory that processes outside the workload use too")
+	flags.BoolVar(&f.partial, "partial", false, "move what has room even if not everything has")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "report what would be moved and what that takes; move nothing")
 	profileFlag(cmd, &f.profile)
 	directOwnerFlag(cmd, &f.directOwners)
 	flags.StringVar(&f.state, "state", agent.DefaultStateDir, "freeze: folder of the record of what is frozen")
@@ -130,7 +130,8 @@ func (f migrateFlags) nodes(j *migrate.Job) (err error) {
 	return nil
 }
 
-// ofTheMode refuses what the mode has no use for: who gives it expects something.
+// ofTheMode refuses flags that the mode does not use: the user expects an effect
+// of them.
 func (f migrateFlags) ofTheMode(cmd *cobra.Command) error {
 	live := []string{"rate", "max-stall"}
 	frozen := []string{"freeze-limit", "direct-owner", "state"}
@@ -162,9 +163,9 @@ func (f migrateFlags) amounts(cmd *cobra.Command) error {
 	case f.maxStall < 0:
 		return fmt.Errorf("--max-stall %v: it cannot be negative; 0 is no limit", f.maxStall)
 	case f.hotFor <= 0:
-		return fmt.Errorf("--hot-for %v: it must be longer than that", f.hotFor)
+		return fmt.Errorf("--hot-for %v: it must be longer than 0", f.hotFor)
 	case f.freezeLimit <= 0:
-		return fmt.Errorf("--freeze-limit %v: it must be longer than that", f.freezeLimit)
+		return fmt.Errorf("--freeze-limit %v: it must be longer than 0", f.freezeLimit)
 	case cmd.Flags().Changed("workers") && f.workers < 1:
 		return fmt.Errorf("--workers %d: want at least 1", f.workers)
 	case f.workers > migrate.MostWorkers:
@@ -173,7 +174,7 @@ func (f migrateFlags) amounts(cmd *cobra.Command) error {
 	return nil
 }
 
-// parseRate reads "200MB/s", "1.5 GiB/s" or "max", which is 0: no limit.
+// parseRate reads "200MB/s", "1.5 GiB/s" or "max", which gives 0: no limit.
 func parseRate(text string) (unit.Bytes, error) {
 	const want = "want such as 200MB/s or 1.5GiB/s, or max for no limit"
 	trimmed := strings.TrimSpace(text)

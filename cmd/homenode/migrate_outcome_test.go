@@ -18,10 +18,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// refusal is a bad request: exit code 2 and one sentence.
+// refusal is a bad request: exit code 2 and one line.
 type refusal struct{ line, want string }
 
-// refuses also checks that nothing is moved, and nothing printed as if it were.
+// refuses also checks that nothing is moved and that no report is printed.
 func refuses(t *testing.T, all []refusal) {
 	t.Helper()
 	f := newFakeMigration(t)
@@ -106,7 +106,7 @@ func TestMigrateRefusesMode(t *testing.T) {
 		{"--cgroup /demo/a --to 1 --mode freeze", "freeze /demo/a: no freezer"},
 		{"--cgroup /system.slice/db.service --to 1 --mode freeze --dry-run", "it belongs to systemd, which may be confused by that: use --direct-owner systemd to freeze it anyway"},
 		{"--cgroup /demo/a --to 1 --freeze-limit 1h", "--freeze-limit: that is for another --mode than live"},
-		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 0s", "--freeze-limit 0s: it must be longer than that"},
+		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 0s", "--freeze-limit 0s: it must be longer than 0"},
 		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms", "freeze cgroup /demo/a: moving 120 MiB is expected to take 82ms, but it is thawed after --freeze-limit 10ms: give a longer limit, or use --mode live"},
 		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms --partial", "--freeze-limit 10ms"},
 	})

@@ -22,19 +22,18 @@ import (
 	"homenode/internal/unit"
 )
 
-// fakeMigration is a host of two nodes and a tree, on which nothing is moved but
-// numbers.
+// fakeMigration is a host of two nodes and a tree. It moves only numbers.
 type fakeMigration struct {
 	root      kernel.Root
-	census    []migration.Census // the first, and what comes after
+	census    []migration.Census // the first one, and the later ones
 	result    migration.Result
 	moveErr   error
 	censusErr error
-	during    func(context.Context)                 // the move
-	frozen    *fakeFrozen                           // nil: cannot be frozen
-	hot       func() (migration.Heat, error)        // nil: unknown
-	pid       int                                   // ours
-	asked     []mover.Request                       // moves
+	during    func(context.Context)                 // runs during the move
+	frozen    *fakeFrozen                           // nil: the cgroup cannot be frozen
+	hot       func() (migration.Heat, error)        // nil: heat is unknown
+	pid       int                                   // our process id
+	asked     []mover.Request                       // requested moves
 	alone     func(pids []int) (id string, e error) // FreezableFor
 }
 
@@ -62,7 +61,7 @@ func (f *fakeMigration) Move(ctx context.Context, req mover.Request) (migration.
 	return f.result, ctx.Err()
 }
 
-// killed ends the processes when so much was moved. The mover had come no further.
+// killed ends the processes when a part was moved. The mover stops there.
 func (f *fakeMigration) killed(after unit.Bytes) {
 	f.result.Kinds = nil
 	f.result.Of(migration.Anon).Moved = after
@@ -71,7 +70,7 @@ func (f *fakeMigration) killed(after unit.Bytes) {
 
 type fakeFrozen struct {
 	already bool
-	now     bool // frozen, by whomever
+	now     bool // frozen, by any process
 	thawed  int
 	err     error
 	lost    chan struct{}
@@ -89,7 +88,7 @@ func (f fakeHeat) Hot(int, uint64) bool { return true }
 func (f fakeHeat) Heat() migration.Heat { return f.heat }
 func (f fakeHeat) Notes() []string      { return []string{"process 3 ended while it was watched"} }
 
-// fakeClock takes a second for every look at it.
+// fakeClock advances a second with every reading.
 type fakeClock struct{ now time.Duration }
 
 func (c *fakeClock) Now() time.Duration { c.now += time.Second; return c.now }
@@ -135,8 +134,9 @@ func statusText(pid, uid int, mems string) string {
 	return fmt.Sprintf("Tgid:\t%d\nUid:\t%d\t%d\t%d\t%d\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t%s\n", pid, uid, uid, uid, uid, mems)
 }
 
-// migrateTree has workload /demo/a of processes 10 and 11 (and a kernel thread), /demo/b
-// of 12, whose cpuset is node 0; nodes 0, 1, 2 (nearly full) and 4 (without memory).
+// migrateTree has workload /demo/a of processes 10 and 11 (and a kernel thread), and
+// /demo/b of process 12, whose cpuset is node 0. It has nodes 0, 1, 2 (nearly full) and
+// 4 (no memory).
 func migrateTree(t *testing.T) kernel.Root {
 	files := kerneltest.TwoNodes().With(kerneltest.Files{
 		"/proc/self/mountinfo":                            "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
@@ -175,7 +175,7 @@ func migrateTree(t *testing.T) kernel.Root {
 	return kerneltest.Tree(t, files)
 }
 
-// moved is a result that all of a census was moved by.
+// moved is the result of a move of a whole census.
 func moved(c migration.Census, to int) (r migration.Result) {
 	for _, row := range c.Rows {
 		for _, n := range row.Nodes {
@@ -202,18 +202,18 @@ func newFakeMigration(t *testing.T) *fakeMigration {
 	return f
 }
 
-// migrateOut runs a command line and returns its exit code and what it printed.
+// migrateOut runs a command line and returns its exit code and its output.
 func migrateOut(ctx context.Context, line string) (code int, stdout, stderr string) {
 	root := rootCommand()
 	var out, bad bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&bad)
 	root.SetArgs(append([]string{"migrate"}, strings.Fields(line)...))
-	code = cli.Finish(root.ExecuteContext(ctx), &bad)
+	code = cli.Finish(root.Name(), root.ExecuteContext(ctx), &bad)
 	return code, out.String(), bad.String()
 }
 
-// Who we are decides whom we may touch.
+// Our user and capabilities decide which processes we may touch.
 func TestMigratePowers(t *testing.T) {
 	f := newFakeMigration(t)
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": ownStatus})
@@ -241,7 +241,7 @@ func TestMigratePowers(t *testing.T) {
 	}
 }
 
-// What is asked of the mover is what was asked of us.
+// The mover is asked for what the command line asks for.
 func TestMigrateRequest(t *testing.T) {
 	f := newFakeMigration(t)
 	f.pid = 10
@@ -270,7 +270,8 @@ func TestMigrateRequest(t *testing.T) {
 	}
 }
 
-// Ctrl-C: thawed, looked at again, reported, exit code 3.
+// After Ctrl-C the workload is thawed, counted again and reported, with exit
+// code 3.
 func TestMigrateInterrupted(t *testing.T) {
 	for _, mode := range []string{"live", "freeze"} {
 		f := newFakeMigration(t)
@@ -296,7 +297,7 @@ func TestMigrateInterrupted(t *testing.T) {
 
 const unknownAfter = "where its memory is now is unknown"
 
-// Who loses the guard stops at once.
+// When the guard is lost, the move stops at once.
 func TestMigrateGuardLost(t *testing.T) {
 	f := newFakeMigration(t)
 	f.frozen = &fakeFrozen{lost: make(chan struct{})}
@@ -305,7 +306,7 @@ func TestMigrateGuardLost(t *testing.T) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(30 * time.Second):
-			t.Error("the move goes on")
+			t.Error("the move continues")
 		}
 	}
 	code, stdout, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze")
@@ -314,7 +315,7 @@ func TestMigrateGuardLost(t *testing.T) {
 	}
 }
 
-// A panic thaws.
+// After a panic the workload is thawed.
 func TestMigratePanicThaws(t *testing.T) {
 	f := newFakeMigration(t)
 	f.frozen = &fakeFrozen{}

@@ -12,9 +12,9 @@ import (
 	"homenode/internal/kernel/cgroup"
 )
 
-// directOwnerFlag adds --direct-owner of commands that freeze.
+// directOwnerFlag adds --direct-owner to commands that freeze.
 func directOwnerFlag(cmd *cobra.Command, names *[]string) {
-	cmd.Flags().StringSliceVar(names, "direct-owner", nil, "freeze: freeze cgroups of this owner all the same, such as systemd; repeatable")
+	cmd.Flags().StringSliceVar(names, "direct-owner", nil, "freeze: owner, such as systemd, whose cgroups are frozen directly; repeatable")
 }
 
 func checkDirectOwners(names []string) error {
@@ -26,7 +26,7 @@ func checkDirectOwners(names []string) error {
 	return nil
 }
 
-// owners are who may manage a cgroup.
+// owners are the programs that may manage a cgroup.
 func owners() []string {
 	return []string{cgroup.Systemd, cgroup.Kubelet, cgroup.Docker, cgroup.Containerd, cgroup.Podman, cgroup.Libvirt}
 }

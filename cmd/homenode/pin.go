@@ -71,7 +71,7 @@ func runPin(cmd *cobra.Command, o pinOptions) (err error) {
 		return exit.BadInput(err)
 	}
 	say := func(line string) { cli.Tell(cmd.ErrOrStderr(), []string{line}) }
-	var held *threadagent.Journalled // what is ours is asked once it is there
+	var held *threadagent.Journalled // answers Ours once it is open
 	rc.Ours = func(tid int, start uint64, cpus set.CPUSet) bool { return held != nil && held.Ours(tid, start, cpus) }
 	reader, err := kernel.NewThreadReader(rc)
 	if err != nil {
@@ -79,7 +79,7 @@ func runPin(cmd *cobra.Command, o pinOptions) (err error) {
 	}
 	hung := false
 	defer func() {
-		if !hung { // else a thread still reads
+		if !hung { // if it hung, a thread still reads
 			reader.Close()
 		}
 	}()
@@ -92,7 +92,7 @@ func runPin(cmd *cobra.Command, o pinOptions) (err error) {
 			return exit.Precondition(err)
 		}
 		defer func() {
-			if !hung { // else the journal was given up
+			if !hung { // if it hung, the journal was given up
 				err = errors.Join(err, held.Close())
 			}
 		}()
@@ -104,14 +104,14 @@ func runPin(cmd *cobra.Command, o pinOptions) (err error) {
 	})
 	hung = sum.Hung
 	p.judge(sum.Processes)
-	if sum.Windows == 0 && !hung { // it has not acted yet
+	if sum.Windows == 0 && !hung { // the policy has not acted yet
 		err = exit.Precondition(err)
 	}
 	return errors.Join(views.BRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
 }
 
-// notReadable tells bad input (a named process is not there, or may not be read) from other
-// trouble in reading.
+// notReadable separates bad input (a named process does not exist, or may not be read) from
+// other failures to read.
 func notReadable(err error) error {
 	if errors.Is(err, kernel.ErrGone) {
 		return exit.BadInput(err)
@@ -119,7 +119,7 @@ func notReadable(err error) error {
 	return exit.Precondition(err)
 }
 
-// takeThreads takes the journal, and puts back what was left.
+// takeThreads opens the journal, and restores what was left.
 func takeThreads(ctx context.Context, state string, say func(string)) (*threadagent.Journalled, error) {
 	owner, err := agent.Owners(nil, agent.Runtimes{DockerMemory: agent.DefaultDockerMemory})
 	if err != nil {
@@ -132,7 +132,7 @@ func takeThreads(ctx context.Context, state string, say func(string)) (*threadag
 	return j, err
 }
 
-// pinPolicy keeps the policy's state, and what it inferred, also of processes that ended.
+// pinPolicy keeps the policy's state and what it inferred, also for processes that ended.
 type pinPolicy struct {
 	cfg      brm.Config
 	state    brm.State
@@ -147,7 +147,7 @@ func (p *pinPolicy) step(m machine.Machine, w window.Window) (a []action.Action,
 	return a, why
 }
 
-// judge gives the processes without a tag their verdicts.
+// judge adds the verdicts on processes without a tag.
 func (p *pinPolicy) judge(all []threadagent.Process) {
 	for i := range all {
 		if !all[i].Sensitive.Known() {
@@ -156,7 +156,7 @@ func (p *pinPolicy) judge(all []threadagent.Process) {
 	}
 }
 
-// check also says what to read.
+// check returns the settings and what to read.
 func (o pinOptions) check(given func(flag string) bool) (cfg brm.Config, rc kernel.ThreadConfig, err error) {
 	rc = kernel.ThreadConfig{UserOnly: o.user, Cgroups: o.cgroups}
 	if rc.PIDs, err = processIDs("--pid", o.pids); err == nil {
@@ -180,14 +180,14 @@ func (o pinOptions) check(given func(flag string) bool) (cfg brm.Config, rc kern
 func (o pinOptions) checkFlags() (err error) {
 	for _, g := range o.cgroups {
 		if _, bad := path.Match(g, "/"); bad != nil || !strings.HasPrefix(g, "/") || path.Clean(g) == "/" {
-			err = errors.Join(err, fmt.Errorf("--cgroup %q is no pattern of a cgroup path: want e.g. /demo/*", g))
+			err = errors.Join(err, fmt.Errorf("--cgroup %q is not a pattern of a cgroup path: want e.g. /demo/*", g))
 		}
 	}
 	switch {
 	case err != nil:
 		return err
 	case len(o.pids)+len(o.cgroups) == 0:
-		return errors.New("whose threads: give --pid or --cgroup")
+		return errors.New("no threads named: give --pid or --cgroup")
 	case o.length < 0:
 		return fmt.Errorf("--for %v: it cannot be negative", o.length)
 	}

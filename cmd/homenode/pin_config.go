@@ -10,7 +10,8 @@ import (
 	"homenode/internal/policy/brm"
 )
 
-// settings puts the command line and the file together. What both say must be the same.
+// settings combines the command line and the file. If both have a setting, it must be
+// the same.
 func (o pinOptions) settings(given func(flag string) bool) (brm.Config, error) {
 	cfg, written, err := threadagent.ReadSettings(o.config)
 	if err != nil {
@@ -26,7 +27,7 @@ func (o pinOptions) settings(given func(flag string) bool) (brm.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// sayOnce is what the file says, unless the flag was given.
+// sayOnce returns the file's value, unless the flag was given.
 func sayOnce[T comparable](name, file string, given func(flag string) bool, written map[string]bool, ofFlag, ofFile T) (T, error) {
 	switch {
 	case !written[name]:

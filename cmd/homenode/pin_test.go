@@ -19,7 +19,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// A verdict is the policy's only where the operator gave none.
+// The policy's verdict counts only if the operator gave none.
 func TestBRMVerdicts(t *testing.T) {
 	p := pinPolicy{verdicts: map[string]brm.Verdict{"a": brm.Sensitive, "b": brm.Sensitive}}
 	all := []threadagent.Process{{ID: "a"}, {ID: "b", Sensitive: unit.Some(false)}, {ID: "c"}}
@@ -29,7 +29,7 @@ func TestBRMVerdicts(t *testing.T) {
 	}
 }
 
-// What the file says holds, unless a flag says otherwise: then somebody is mistaken.
+// The file's settings hold. A flag that contradicts the file is an error.
 func TestBRMFlagsAndFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "brm.yaml")
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestBRMFlagsAndFile(t *testing.T) {
 	}
 }
 
-// Who asked wrongly gets 2; what fails by itself is 1.
+// A wrong request is exit code 2; any other failure is 1.
 func TestBRMExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -81,7 +81,7 @@ func TestBRMExitCodes(t *testing.T) {
 		{fmt.Errorf("read /proc/7/stat: %w", kernel.ErrMalformed), exit.Failed},
 	} {
 		var none bytes.Buffer
-		if code := cli.Finish(notReadable(c.err), &none); code != c.code {
+		if code := cli.Finish("homenode", notReadable(c.err), &none); code != c.code {
 			t.Errorf("%v: %d", c.err, code)
 		}
 	}

@@ -7,5 +7,5 @@ import (
 )
 
 func profileFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "profile", "", "what 'homenode bench' measured of this machine")
+	cmd.Flags().StringVar(path, "profile", "", "profile of this machine, as 'homenode bench' writes it")
 }

@@ -17,7 +17,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// profileOf writes a profile of a machine: remote loads take three times as long.
+// profileOf writes a profile of a machine on which remote loads take three times
+// as long.
 func profileOf(t *testing.T, m machine.Machine) string {
 	t.Helper()
 	p := profile.Profile{Schema: profile.Schema, How: unit.HowModelled, Machine: profile.FingerprintOf(m, "")}
@@ -50,7 +51,7 @@ func shapeMachine(t *testing.T, name string) machine.Machine {
 	return shape.Machine()
 }
 
-// topo shows what was measured in every face, and how it is known.
+// topo shows the measured figures in every format, and how they are known.
 func TestTopoProfile(t *testing.T) {
 	file := profileOf(t, shapeMachine(t, "far"))
 	args := []string{"topo", "--shape", "far", "--profile", file}
@@ -73,7 +74,7 @@ func TestTopoProfile(t *testing.T) {
 	}
 }
 
-// With a profile the doctor weighs remote reads by what they were measured to cost.
+// With a profile the doctor weighs remote reads by their measured cost.
 func TestDoctorProfile(t *testing.T) {
 	s, err := readSnapshotFile(savedSnapshot)
 	if err != nil {
@@ -115,7 +116,7 @@ func TestProfileBadInput(t *testing.T) {
 			}
 		}
 	}
-	// Before the look, which takes seconds.
+	// It fails before the snapshot, which takes seconds.
 	if code, text := runCaught(t, "doctor", "--for", "1h", "--profile", four); code != exit.Bad || !strings.Contains(text, "another machine") {
 		t.Errorf("exit code %d, %s", code, text)
 	}

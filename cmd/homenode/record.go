@@ -30,11 +30,11 @@ func recordCommand() *cobra.Command {
 	var config string
 	cmd := &cobra.Command{
 		Use:   "record",
-		Short: "Save this machine as a file, for a bug report; or what it does, to be played again",
+		Short: "Save this machine as a file for a bug report, or record what it does for a replay",
 		Long: "Saves the files of /sys and /proc that describe CPUs, caches, memory, nodes and PCI devices.\n" +
 			"Serial numbers, host names, hardware addresses and command lines are not among them.\n'homenode topo --root FILE' shows the same machine elsewhere.\n\n" +
-			"With --windows, records what machine and workloads do, a window a line, for 'homenode top --replay'.\n" +
-			"Such a file names no host, but the paths of its cgroups.",
+			"With --windows, it records what machine and workloads do, one window per line, for 'homenode top --replay'.\n" +
+			"Such a file does not name the host, but it has the paths of its cgroups.",
 		Example: "  homenode record --out machine.tar.gz\n  homenode record --root DIR --out smaller/\n  homenode record --windows day.jsonl --for 10m",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,8 +55,8 @@ func recordCommand() *cobra.Command {
 			return host.Record(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().StringVar(&f.out, "out", "", "where to: a .tar.gz, or a folder that is made")
-	cmd.Flags().StringVar(&f.root, "root", "", "a recorded tree instead of this machine")
+	cmd.Flags().StringVar(&f.out, "out", "", "target: a .tar.gz, or a folder that is created")
+	cmd.Flags().StringVar(&f.root, "root", "", "recorded tree instead of this machine")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the file if it exists")
 	addWindowFlags(cmd.Flags(), &w, &config)
 	return cmd
@@ -64,7 +64,7 @@ func recordCommand() *cobra.Command {
 
 func recordMachine(cmd *cobra.Command, f recordFlags) error {
 	if !cmd.Flags().Changed("out") {
-		return exit.BadInput(errors.New("save this machine where: give --out, such as --out machine.tar.gz"))
+		return exit.BadInput(errors.New("no target to save this machine to: give --out, such as --out machine.tar.gz"))
 	}
 	if f.out == "" {
 		return exit.BadInput(errors.New("--out is empty: name a .tar.gz or a folder"))
@@ -89,7 +89,7 @@ func recordMachine(cmd *cobra.Command, f recordFlags) error {
 }
 
 // sourceOf opens what is recorded, and reads the machine: a tree that describes
-// none is not worth saving.
+// no machine is not worth saving.
 func sourceOf(root string, stderr io.Writer) (fs.FS, machine.Machine, []string, error) {
 	if root == "" {
 		m, problems, err := source.Live()

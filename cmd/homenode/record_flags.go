@@ -12,18 +12,18 @@ import (
 	"homenode/internal/exit"
 )
 
-// addWindowFlags adds what `record --windows` takes.
+// addWindowFlags adds the flags of `record --windows`.
 func addWindowFlags(f *pflag.FlagSet, o *host.RecordOptions, config *string) {
-	f.StringVar(&o.File, "windows", "", "record what machine and workloads do into this file, for 'homenode top --replay'")
-	f.DurationVar(&o.Length, "for", time.Minute, "with --windows: how long; 0: until it is ended")
-	f.DurationVar(&o.Period, "period", 2*time.Second, "with --windows: how often to read")
-	f.StringArrayVar(&o.Workloads, "workload", nil, "with --windows: only cgroups that match, e.g. '/demo/*'; may be repeated")
-	f.StringVar(config, "config", "", "with --windows: the agent's configuration file, which names services and targets")
-	f.BoolVar(&o.Penalty, "penalty", false, "with --windows: count uncore requests and waits and LLC misses of workloads as well, where the CPU has them and room for them")
-	f.StringVar(&o.Hints, "hint-faults", "auto", "with --windows: read NUMA hint faults where nothing counts DRAM reads (auto), always, or off")
+	f.StringVar(&o.File, "windows", "", "file for a recording of machine and workloads, for 'homenode top --replay'")
+	f.DurationVar(&o.Length, "for", time.Minute, "with --windows: time to record; 0: until it is stopped")
+	f.DurationVar(&o.Period, "period", 2*time.Second, "with --windows: time between two windows")
+	f.StringArrayVar(&o.Workloads, "workload", nil, "with --windows: pattern of the cgroups to record, e.g. '/demo/*'; repeatable")
+	f.StringVar(config, "config", "", "with --windows: the agent's configuration file with services and targets")
+	f.BoolVar(&o.Penalty, "penalty", false, "with --windows: also count uncore requests, uncore waits and LLC misses of workloads, if the CPU has such events and room for them")
+	f.StringVar(&o.Hints, "hint-faults", "auto", "with --windows: NUMA hint faults: auto (read if nothing counts DRAM reads), always, or off")
 }
 
-// withoutWindows refuses what says how to record windows where none are.
+// withoutWindows refuses the flags of a recording of windows if there is none.
 func withoutWindows(f *pflag.FlagSet) error {
 	for _, name := range []string{"for", "period", "workload", "config", "hint-faults", "penalty"} {
 		if f.Changed(name) {
@@ -33,7 +33,7 @@ func withoutWindows(f *pflag.FlagSet) error {
 	return nil
 }
 
-// checkedWindows refuses what cannot be, and reads the configuration.
+// checkedWindows refuses impossible values, and reads the configuration.
 func checkedWindows(o host.RecordOptions, config string) (host.RecordOptions, error) {
 	if err := o.Check(); err != nil {
 		return o, exit.BadInput(err)

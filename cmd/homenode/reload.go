@@ -27,9 +27,9 @@ func reloadCommand() *cobra.Command {
 	var socket, output string
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the running agent read its configuration again",
+		Short: "Make the running agent read its configuration again",
 		Long: "Asks the agent over its socket. A configuration with a mistake changes nothing: the mistake is shown, and the\n" +
-			"exit code is 2. What takes a restart is listed. SIGHUP does the same, and says it in the log.",
+			"exit code is 2. Settings that need a restart are listed. SIGHUP does the same, and reports in the agent's log.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
@@ -58,7 +58,7 @@ func askReload(ctx context.Context, socket string) (agent.Reloaded, error) {
 	}
 	answer, err := client.Do(req)
 	if err != nil {
-		return agent.Reloaded{}, exit.BadInput(fmt.Errorf("ask the agent at %s: %w: is it running, and may you?", socket, errors.Unwrap(err)))
+		return agent.Reloaded{}, exit.BadInput(fmt.Errorf("ask the agent at %s: %w: check that it is running, and that you may use its socket", socket, errors.Unwrap(err)))
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
@@ -95,9 +95,9 @@ func sayReloaded(w io.Writer, output string, r agent.Reloaded) error {
 		}
 	}
 	if len(r.Changed)+len(r.Waits) == 0 {
-		fmt.Fprintln(w, "nothing is different; files were opened again")
+		fmt.Fprintln(w, "no setting changed; files were opened again")
 	}
 	say("with the next window: ", r.Changed)
-	say("only with a restart: ", r.Waits)
+	say("after a restart: ", r.Waits)
 	return nil
 }

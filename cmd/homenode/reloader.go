@@ -6,7 +6,7 @@ import (
 	"homenode/internal/agent"
 )
 
-// reloader reads the agent's configuration again; nil where it came from no file.
+// reloader reads the agent's configuration again. It is nil if there is no file.
 func reloader(file, state string) func() (agent.Config, error) {
 	if file == "" {
 		return nil

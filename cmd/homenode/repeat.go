@@ -27,31 +27,31 @@ func repeatCommand() *cobra.Command {
 	var f repeatFlags
 	cmd := &cobra.Command{
 		Use:   "repeat [-n RUNS] [--arms ARMS] -- CMD [ARGUMENT]…",
-		Short: "Run a command again and again, as it is and placed: how its time varies, and how to time it",
+		Short: "Run a command many times, unpinned and placed, and report how its time varies and how to time it",
 		Long: "Runs CMD under several placements, the arms, -n times each, interleaved (ABBA), after\n" +
 			"warm-ups that do not count. Prints median, spread and 95% confidence interval of its time by\n" +
-			"arm, which arm is steadiest and fastest, what is within the noise, and the line to use for\n" +
-			"repeatable timings: the fastest placement of those that vary by less than 1% or no more than\n" +
-			"the steadiest, as far as the runs can tell.\n\n" +
+			"arm, the steadiest and the fastest arm, which differences are within the noise, and the command\n" +
+			"line for repeatable timings. That line has the fastest of the placements that vary by less than\n" +
+			"1%, or no more than the steadiest, as far as the runs can tell.\n\n" +
 			"  as-is       not placed; 'default' is the same\n" +
-			"  nodes       an arm for each node that has CPUs and memory; node-1: that one alone\n" +
+			"  nodes       an arm for each node that has CPUs and memory; node-1: only that of node 1\n" +
 			"  local       on the CPUs of the first of --nodes, memory where it runs\n" +
-			"  interleave  memory around --nodes, any CPU\n\n" +
-			"Default: all of them. CMD gets no input, and its output is dropped unless --verbose is given;\n" +
-			"when it fails, its last lines are shown, and nothing more is run.",
+			"  interleave  memory interleaved over --nodes, any CPU\n\n" +
+			"Default: all of them. CMD gets no input, and its output is dropped unless --verbose is given.\n" +
+			"If CMD fails, its last lines are shown and no further run is started.",
 		Example: "  homenode repeat -- ./solver input.dat\n" +
 			"  homenode repeat -n 20 --arms as-is,node-1 -- make -C bench run\n" +
 			"  homenode repeat --nodes 0-1 --timeout 2m -o markdown -- ./solver",
 		RunE: func(cmd *cobra.Command, args []string) error { return runRepeat(cmd, f, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().IntVarP(&f.Runs, "runs", "n", 10, "runs of each arm that count")
-	cmd.Flags().IntVar(&f.Warmups, "warmup", 1, "runs of each arm before, that do not")
-	cmd.Flags().StringSliceVar(&f.Arms, "arms", []string{"as-is", "nodes", "local", "interleave"}, "which placements; the others are compared with the first")
-	cmd.Flags().StringVar(&f.Nodes, "nodes", "all", "which nodes to place it on")
-	cmd.Flags().DurationVar(&f.Timeout, "timeout", 10*time.Minute, "end a run that takes longer, and stop; 0: never")
-	cmd.Flags().Uint64Var(&f.Seed, "seed", 1, "of the order of the runs")
-	cmd.Flags().BoolVar(&f.Verbose, "verbose", false, "pass CMD's output on, to stderr")
+	cmd.Flags().IntVarP(&f.Runs, "runs", "n", 10, "number of counted runs of each arm")
+	cmd.Flags().IntVar(&f.Warmups, "warmup", 1, "number of warm-up runs of each arm, which do not count")
+	cmd.Flags().StringSliceVar(&f.Arms, "arms", []string{"as-is", "nodes", "local", "interleave"}, "placements to run; the others are compared with the first")
+	cmd.Flags().StringVar(&f.Nodes, "nodes", "all", "nodes to place the command on")
+	cmd.Flags().DurationVar(&f.Timeout, "timeout", 10*time.Minute, "time limit of a run; a longer run is ended, and the command stops; 0: no limit")
+	cmd.Flags().Uint64Var(&f.Seed, "seed", 1, "seed of the order of the runs")
+	cmd.Flags().BoolVar(&f.Verbose, "verbose", false, "copy CMD's output to stderr")
 	cmd.Flags().BoolVar(&f.Any, "anyway", false, "also compare runs that are mostly start-up")
 	cli.OutputFlag(cmd, &f.output, "markdown")
 	return cmd
@@ -74,7 +74,7 @@ func (f repeatFlags) check(argv []string) error {
 	return cli.CheckOutput(f.output, "markdown")
 }
 
-// repeatClock times the runs; nil: the monotonic clock. Tests have another.
+// repeatClock times the runs; nil: the monotonic clock. Tests replace it.
 var repeatClock func() time.Duration
 
 func runRepeat(cmd *cobra.Command, f repeatFlags, argv []string) error {

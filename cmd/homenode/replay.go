@@ -35,11 +35,11 @@ func replayCommand() *cobra.Command {
 	o := replayOptions{stderr: os.Stderr}
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Decide a recording again, with another configuration, and show what would have been different",
-		Long: "FILE is what 'homenode record --windows' or an agent with 'record: FILE' wrote, gzipped or not. It is decided\n" +
-			"twice: by the configuration that is in it (the defaults, where there is none), and by that with --config or --set.\n\n" +
-			"A recorded day cannot react: its windows are those of what was really done. Which bindings would have been made,\n" +
-			"and for how long, is an estimate; what they would have brought is not told.",
+		Short: "Repeat the decisions of a recording with another configuration, and show the differences",
+		Long: "FILE is a recording of 'homenode record --windows', or of an agent with 'record: FILE', gzipped or not. It is\n" +
+			"decided twice: with the recorded configuration (the defaults if it has none), and with that of --config or --set.\n\n" +
+			"A recorded day cannot react: its windows show what was really done. Which bindings would have been made, and\n" +
+			"for how long, is an estimate. What they would have gained is not reported.",
 		Example: "  homenode replay day.jsonl --set mao.strategy=A\n  homenode replay day.jsonl.gz --config new.yaml -o json",
 		Args:    cli.Exactly(1, "a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,8 +49,8 @@ func replayCommand() *cobra.Command {
 			return runReplay(cmd.Context(), cmd.OutOrStdout(), args[0], o)
 		},
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "the other configuration, instead of the recorded one")
-	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change one setting of it, e.g. mao.strategy=A; may be repeated")
+	cmd.Flags().StringVar(&o.config, "config", "", "file of the other configuration, instead of the recorded one")
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "setting to change, e.g. mao.strategy=A; repeatable")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all differences, not only the first ones")
 	cli.OutputFlag(cmd, &o.output)
 	return cmd
@@ -82,7 +82,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 		out.Notes = append(out.Notes, p.CutOff)
 	}
 	if p.Config == "" {
-		out.Notes = append(out.Notes, "no configuration was recorded: then is homenode's defaults, with the services that the windows name")
+		out.Notes = append(out.Notes, "no configuration was recorded: 'then' is homenode's defaults, with the services that the windows name")
 	}
 	if o.output == "json" {
 		err = schema.NewEncoder(w).Encode(out)
@@ -95,7 +95,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 	return err
 }
 
-// arms are the recorded configuration and the other one.
+// arms returns the recorded configuration and the other one.
 func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err error) {
 	base := agent.Layer{Name: file + ": its configuration", Text: []byte(recorded)}
 	c, err := agent.ParseLayers(base)
@@ -125,7 +125,7 @@ func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err err
 		return then, now, err
 	}
 	now = replay.Arm{Name: name, MAO: c.MAO}
-	if o.config != "" { // its services instead of those of then
+	if o.config != "" { // its services instead of the recorded ones
 		now.Services = c.Rename
 	}
 	return then, now, nil
@@ -141,7 +141,7 @@ func settingText(s string) (string, error) {
 	text := ""
 	for i, k := range keys {
 		if k == "" || strings.ContainsAny(k, ": \t#{}[]&*!|>'\"%@`,") {
-			return "", fmt.Errorf("--set is %q: %q is no name of a setting", s, k)
+			return "", fmt.Errorf("--set is %q: %q is not the name of a setting", s, k)
 		}
 		text += strings.Repeat("  ", i) + k + ":"
 		if i < len(keys)-1 {

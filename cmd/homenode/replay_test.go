@@ -23,8 +23,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// recordedDay is a recording of so many windows of a node that is busy, with what was
-// configured then.
+// recordedDay is a recording of some windows of a busy node, with the configuration
+// of that time.
 func recordedDay(t *testing.T, windows int, config string) []byte {
 	t.Helper()
 	var h windowtest.Host
@@ -77,7 +77,7 @@ func TestReplayCommand(t *testing.T) {
 	}
 }
 
-// Bad input is exit code 2, with the line.
+// Bad input is exit code 2, with the line number.
 func TestReplayRefuses(t *testing.T) {
 	dir := t.TempDir()
 	day := string(recordedDay(t, 3, ""))
@@ -162,7 +162,7 @@ func TestReadReloaded(t *testing.T) {
 		}
 	}
 	if _, err := readReloaded(200, []byte("<html>")); err == nil {
-		t.Error("no JSON was taken")
+		t.Error("text that is not JSON was accepted")
 	}
 }
 

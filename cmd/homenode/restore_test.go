@@ -16,8 +16,8 @@ import (
 	"homenode/internal/kernel"
 )
 
-// A dry run says that it is one, in text and JSON, with the results and the exit code of
-// the restore that it announces, and does not ask to try again.
+// A dry run says that it is one, in text and JSON. It has the results and the exit code
+// of the restore that it announces, and does not suggest to try again.
 func TestRestoreSays(t *testing.T) {
 	of := func(results ...journal.Result) (all []journal.Restored) {
 		for _, r := range results {

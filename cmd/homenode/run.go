@@ -25,20 +25,20 @@ import (
 	"homenode/internal/unit"
 )
 
-// runFlags say how a program, or shared memory, is placed.
+// runFlags say how a program or shared memory is placed.
 type runFlags struct {
 	nodes, cpus, policy, needs, output string
 	dryRun                             bool
 	segment                            segmentFlags
 }
 
-// addFlags adds what places a program.
+// addFlags adds the flags that place a program.
 func (f *runFlags) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.nodes, "nodes", "", "nodes whose memory the policy is of: 0, 0-1,4 or all")
-	cmd.Flags().StringVar(&f.policy, "policy", "", launch.Policies()+"; default with --nodes: bind")
+	cmd.Flags().StringVar(&f.nodes, "nodes", "", "nodes of the memory policy: 0, 0-1,4 or all")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "memory policy: "+launch.Policies()+"; default with --nodes: bind")
 	cmd.Flags().StringVar(&f.cpus, "cpus", "", "CPUs to run on: 0-3, or all; default with bind, preferred, preferred-many and local: those of --nodes")
-	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB: refuse when the nodes, or a cgroup's limit, have no room for it")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set, and numactl's line for it; start nothing")
+	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB; without that much room on the nodes or below a cgroup's limit it is not started")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set and the equivalent numactl command; start nothing")
 	cli.OutputFlag(cmd, &f.output)
 }
 
@@ -46,17 +46,17 @@ func runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [--nodes NODES] [--policy POLICY] [--cpus CPUS] -- CMD [ARGUMENT]…",
-		Short: "Start a program placed: on CPUs, with a memory policy; or place shared memory",
-		Long: "The program takes homenode's place: same process, same exit code. Its children inherit\n" +
-			"CPUs and policy. If it cannot be started, a sentence says why, and the exit code is 2.\n\n" +
+		Short: "Start a program on given CPUs and with a memory policy, or place shared memory",
+		Long: "The program replaces homenode: same process, same exit code. Its children inherit\n" +
+			"CPUs and policy. If it cannot be started, an error says why, and the exit code is 2.\n\n" +
 			"  bind                 memory of --nodes only; when it is full, the program is killed\n" +
 			"  preferred            memory of that node while it has some, then of others\n" +
 			"  preferred-many       the same with several nodes (Linux 5.15)\n" +
-			"  interleave           page by page around --nodes\n" +
-			"  weighted-interleave  the same by weights, /sys/kernel/mm/mempolicy (Linux 6.9)\n" +
+			"  interleave           page by page over --nodes\n" +
+			"  weighted-interleave  the same with the weights of /sys/kernel/mm/mempolicy (Linux 6.9)\n" +
 			"  local                memory of the node it runs on; with --nodes, it runs on those\n\n" +
 			"With bind, preferred, preferred-many and local it runs on the CPUs of --nodes, if they have\n" +
-			"any: --cpus all places the memory alone. Nodes that are nearly full are warned of.\n\n" +
+			"any. With --cpus all only the memory is placed. Nearly full nodes cause a warning.\n\n" +
 			"Without CMD, --shm, --shmid or --shmkey name shared memory that gets the policy, for\n" +
 			"every process that maps it, until it is removed. Pages that exist keep their place, unless\n" +
 			"--move is given. Files of other file systems than tmpfs and hugetlbfs keep no policy.",
@@ -73,17 +73,17 @@ func runCommand() *cobra.Command {
 			return runPlaced(cmd, f, args)
 		},
 	}
-	cmd.Flags().SetInterspersed(false) // CMD's flags are its own, with -- and without
+	cmd.Flags().SetInterspersed(false) // flags after CMD belong to CMD, with or without --
 	f.addFlags(cmd)
 	f.segment.addFlags(cmd)
 	return cmd
 }
 
-// plan is what 'run' is about to do.
+// plan is what 'run' will do.
 type plan struct {
 	Schema int `json:"schema"` // 1
 	launch.Placement
-	Rooms []launch.Room `json:"rooms"` // of the nodes
+	Rooms []launch.Room `json:"rooms"` // room on the nodes
 	// Cgroup is the tightest memory limit around this process, which the program inherits.
 	Cgroup   unit.Opt[cgroup.MemoryRoom] `json:"cgroup"`
 	Warnings []string                    `json:"warnings"`
@@ -147,8 +147,8 @@ func (f runFlags) plan(argv []string) (plan, error) {
 	return p, launch.Probe(kernel.Live(), placement)
 }
 
-// memoryOf are the nodes whose memory is taken first: with local, those that it
-// runs on.
+// memoryOf returns the nodes whose memory is taken first: with local, those
+// that the program runs on.
 func memoryOf(p launch.Placement, q launch.Request) set.NodeSet {
 	if p.Policy == launch.Local {
 		return q.Nodes
@@ -179,7 +179,7 @@ func (f runFlags) request(m machine.Machine) (q launch.Request, needs unit.Bytes
 		}
 	}
 	if needs > 0 && q.Nodes.IsEmpty() {
-		return q, 0, errors.New("--needs is about the memory of --nodes: name them")
+		return q, 0, errors.New("--needs is checked against --nodes: name them")
 	}
 	return q, needs, nil
 }

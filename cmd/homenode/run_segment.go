@@ -29,22 +29,22 @@ type segmentFlags struct {
 	strict, move, touch    bool
 }
 
-// segmentNames name a segment; segmentRest are of use only with one of them.
+// segmentNames name a segment; segmentRest need one of them.
 var (
 	segmentNames = []string{"shm", "shmid", "shmkey"}
 	segmentRest  = []string{"create", "offset", "length", "strict", "move", "touch"}
 )
 
 func (f *segmentFlags) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "shm", "", "place this file of tmpfs or hugetlbfs (numactl's --file)")
-	cmd.Flags().StringVar(&f.id, "shmid", "", "place the System V segment with this ID ('ipcs -m' lists them)")
-	cmd.Flags().StringVar(&f.key, "shmkey", "", "place the System V segment with this key, 0x5432 or decimal")
-	cmd.Flags().StringVar(&f.create, "create", "", "make the shared memory if it is not there, of this size, such as 2GiB")
-	cmd.Flags().StringVar(&f.offset, "offset", "0", "place it from here on")
-	cmd.Flags().StringVar(&f.length, "length", "0", "place so much of it; 0: to its end")
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail when pages that exist are on other nodes; without --move nothing is set then")
-	cmd.Flags().BoolVar(&f.move, "move", false, "move pages that exist; those of other processes too, with CAP_SYS_NICE")
-	cmd.Flags().BoolVar(&f.touch, "touch", false, "make the pages that do not exist now, by the policy")
+	cmd.Flags().StringVar(&f.file, "shm", "", "file of tmpfs or hugetlbfs to place (numactl's --file)")
+	cmd.Flags().StringVar(&f.id, "shmid", "", "ID of the System V segment to place ('ipcs -m' lists them)")
+	cmd.Flags().StringVar(&f.key, "shmkey", "", "key of the System V segment to place, 0x5432 or decimal")
+	cmd.Flags().StringVar(&f.create, "create", "", "size, such as 2GiB, of shared memory that is created if it does not exist")
+	cmd.Flags().StringVar(&f.offset, "offset", "0", "offset of the part to place, such as 1GiB")
+	cmd.Flags().StringVar(&f.length, "length", "0", "length of the part to place, such as 1GiB; 0: to the end")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail if existing pages are on other nodes; without --move nothing is set then")
+	cmd.Flags().BoolVar(&f.move, "move", false, "move existing pages; with CAP_SYS_NICE also those of other processes")
+	cmd.Flags().BoolVar(&f.touch, "touch", false, "allocate the missing pages now, by the policy")
 }
 
 func given(cmd *cobra.Command, names []string) (out []string) {
@@ -92,11 +92,11 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 	case len(given(cmd, segmentNames)) > 1:
 		return q, errors.New("--shm, --shmid and --shmkey each name shared memory: give one of them")
 	case len(args) > 0:
-		return q, fmt.Errorf("start %q: shared memory is placed by itself: run the command afterwards", args[0])
+		return q, fmt.Errorf("start %q: a command cannot be combined with shared memory: run it afterwards", args[0])
 	case len(given(cmd, []string{"cpus", "needs", "dry-run"})) > 0:
-		return q, fmt.Errorf("%s: that is for programs: shared memory has a policy and nodes only", strings.Join(given(cmd, []string{"cpus", "needs", "dry-run"}), ", "))
+		return q, fmt.Errorf("%s: that is for programs: shared memory has only a policy and nodes", strings.Join(given(cmd, []string{"cpus", "needs", "dry-run"}), ", "))
 	case f.output != "text":
-		return q, fmt.Errorf("-o %s is for --dry-run of a program: what became of shared memory is told as text", f.output)
+		return q, fmt.Errorf("-o %s is for --dry-run of a program: shared memory is reported as text", f.output)
 	case f.policy == "" && f.nodes == "":
 		return q, errors.New("place shared memory: no policy was given: give --nodes, or --policy local")
 	}
@@ -113,7 +113,7 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 		return q, err
 	}
 	if r.Policy == launch.Local && !r.Nodes.IsEmpty() {
-		return q, errors.New("policy local takes no --nodes here: it is the node of whoever touches the page")
+		return q, errors.New("policy local takes no --nodes here: it uses the node of the process that touches the page")
 	}
 	if (q.Strict || q.Move) && r.Nodes.IsEmpty() {
 		return q, errors.New("--strict and --move need --nodes")
@@ -123,13 +123,13 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 		return q, err
 	}
 	r.AllCPUs = true
-	limits.CPUs = set.CPUSet{} // nothing runs
+	limits.CPUs = set.CPUSet{} // no program runs
 	p, err := launch.Resolve(r, m, limits)
 	q.Policy, q.Nodes = p.Policy, p.Nodes
 	return q, err
 }
 
-// segment reads name and sizes.
+// segment reads the name and sizes.
 func (f segmentFlags) segment(cmd *cobra.Command) (s launch.Segment, err error) {
 	for _, size := range []struct {
 		name, text string
@@ -146,16 +146,16 @@ func (f segmentFlags) segment(cmd *cobra.Command) (s launch.Segment, err error) 
 	case cmd.Flags().Changed("shmid"):
 		id, err := strconv.ParseInt(f.id, 10, 32)
 		if err != nil || id < 0 {
-			return s, fmt.Errorf("--shmid %q: want a number as 'ipcs -m' lists them", f.id)
+			return s, fmt.Errorf("--shmid %q: want an ID that 'ipcs -m' lists", f.id)
 		}
 		if s.Create > 0 {
-			return s, errors.New("--create with --shmid: an ID is given by the kernel: name the segment by --shmkey")
+			return s, errors.New("--create with --shmid: the kernel chooses the ID: name the segment with --shmkey")
 		}
 		s.ID = unit.Some(int(id))
 	case cmd.Flags().Changed("shmkey"):
 		key, err := strconv.ParseInt(f.key, 0, 64)
 		if err != nil || key == 0 || key < math.MinInt32 || key > math.MaxUint32 {
-			return s, fmt.Errorf("--shmkey %q: want a key, 0x5432 or decimal; 0 is nobody's", f.key)
+			return s, fmt.Errorf("--shmkey %q: want a key, 0x5432 or decimal; 0 names no segment", f.key)
 		}
 		s.Key = unit.Some(int(int32(uint32(key))))
 	case f.file == "":

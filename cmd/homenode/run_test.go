@@ -24,7 +24,7 @@ func needNode0(t *testing.T) {
 	}
 }
 
-// Each bad request is exit code 2 and one sentence; nothing is started.
+// Each bad request is exit code 2 and one line; nothing is started.
 func TestRunRefuses(t *testing.T) {
 	needNode0(t)
 	dir := t.TempDir()
@@ -47,22 +47,22 @@ func TestRunRefuses(t *testing.T) {
 		{"run --cpus 0-x -- true", "--cpus: "},
 		{"run --nodes 0 --needs 900TiB -- true", "are missing: node 0 has room for"},
 		{"run --nodes 0 --needs 4G -- true", "unknown unit"},
-		{"run --needs 4GiB --cpus 0 -- true", "--needs is about the memory of --nodes"},
+		{"run --needs 4GiB --cpus 0 -- true", "--needs is checked against --nodes"},
 		{"run --nodes 0 -o xml -- true", "text or json"},
 		{"run --nodes 0 --dry-run -o markdown -- true", "text or json"},
 		{"run --nodes 0 -- no-such-program-here", "it is not in PATH"},
 		{"run --nodes 0 -- " + text, "may not be run"},
 		{"run --nodes 0 --touch -- true", "--touch: that is for shared memory"},
-		{"run --nodes 0 --shm /dev/shm/x -- true", "shared memory is placed by itself"},
+		{"run --nodes 0 --shm /dev/shm/x -- true", "cannot be combined with shared memory"},
 		{"run --nodes 0 --shm", "needs an argument"},
 		{"run --nodes 0 --shm=", "--shm is empty"},
 		{"run --nodes 0 --shm " + dir + "/none", "--create SIZE makes it"},
 		{"run --nodes 0 --shm run.go", "keeps no policy, only tmpfs and hugetlbfs do"},
 		{"run --nodes 0 --shm a --shmid 3", "give one of them"},
-		{"run --nodes 0 --shmid x", "want a number"},
-		{"run --nodes 0 --shmid 3 --create 1MiB", "name the segment by --shmkey"},
+		{"run --nodes 0 --shmid x", "want an ID"},
+		{"run --nodes 0 --shmid 3 --create 1MiB", "name the segment with --shmkey"},
 		{"run --nodes 0 --shmid 1073741824", "ipcs -m"},
-		{"run --nodes 0 --shmkey 0", "0 is nobody's"},
+		{"run --nodes 0 --shmkey 0", "0 names no segment"},
 		{"run --nodes 0 --shmkey 0x7a7a7a7a", "no such segment: --create SIZE makes it"},
 		{"run --shmkey 1 --policy local --strict", "--strict and --move need --nodes"},
 		{"run --shmkey 1 --policy local --nodes 0", "policy local takes no --nodes here"},
@@ -96,7 +96,7 @@ func TestRunDryRun(t *testing.T) {
 	}
 }
 
-// The program takes homenode's place: its output, its exit code, placed.
+// The program replaces homenode: its output, its exit code, its placement.
 func TestRunForReal(t *testing.T) {
 	needNode0(t)
 	exe := filepath.Join(t.TempDir(), "homenode")
@@ -109,14 +109,15 @@ func TestRunForReal(t *testing.T) {
 	if err == nil || cmd.ProcessState.ExitCode() != 7 || len(lines) != 4 || lines[1] != "Cpus_allowed_list:\t0" || lines[2] == "0" {
 		t.Errorf("%v: %q", err, out)
 	}
-	// It finds what it would have found without homenode: ignored signals, limits.
+	// The program finds what it would have found without homenode: ignored
+	// signals, limits.
 	const look = "grep SigIgn /proc/self/status; ulimit -Sn"
 	script := "trap '' INT HUP; ulimit -Sn 500; sh -c '" + look + "'; exec " + exe + " run --cpus 0 -- sh -c '" + look + "'"
 	out, err = exec.Command("sh", "-c", script).Output()
 	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); err != nil || len(lines) != 4 || lines[0] != lines[2] || lines[1] != "500" || lines[3] != "500" {
 		t.Errorf("%v: %q", err, out)
 	}
-	// CMD's own flags are its own, without -- too.
+	// Flags after CMD belong to CMD, also without --.
 	if out, err := exec.Command(exe, "run", "--cpus", "0", "echo", "--nodes", "9").Output(); err != nil || string(out) != "--nodes 9\n" {
 		t.Errorf("%v: %q", err, out)
 	}
@@ -144,7 +145,7 @@ func TestRunSegment(t *testing.T) {
 	}
 }
 
-// quickRuns has each run take a millisecond, however slow the host is.
+// quickRuns makes each run take a millisecond, however slow the host is.
 func quickRuns(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() { repeatClock = nil })
@@ -164,7 +165,7 @@ func TestRepeatRefuses(t *testing.T) {
 		{"repeat -n 5000 -- true", "want 2 to 1000", 1},
 		{"repeat --warmup -1 -- true", "--warmup -1", 1},
 		{"repeat --timeout -1s -- true", "cannot be negative", 1},
-		{"repeat --arms fastest -- true", `"fastest": there is no such`, 1},
+		{"repeat --arms fastest -- true", `"fastest": unknown arm`, 1},
 		{"repeat --arms node-999 -- true", "use node 999: no such node", 1},
 		{"repeat --nodes 999 -- true", "use node 999: no such node", 1},
 		{"repeat --nodes= -- true", "--nodes is empty", 1},

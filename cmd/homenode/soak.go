@@ -15,13 +15,13 @@ import (
 	"homenode/internal/source"
 )
 
-// soakCommand is what `make bench-agent` runs.
+// soakCommand is the command behind `make bench-agent`.
 func soakCommand() *cobra.Command {
 	var file, state string
 	var rounds uint64
 	cmd := &cobra.Command{
 		Use: "soak FILE", Hidden: true,
-		Short: "Play a recording to the agent's own loop, as fast as it goes, and report its memory",
+		Short: "Play a recording to the agent's own loop, as fast as possible, and report its memory",
 		Args:  cli.Exactly(1, "a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			serve.StaySmall()
@@ -48,7 +48,7 @@ func soakCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
-	cmd.Flags().StringVar(&state, "state", "", "folder of its status")
-	cmd.Flags().Uint64Var(&rounds, "rounds", 8640, "how many windows: a day's of 10 s")
+	cmd.Flags().StringVar(&state, "state", "", "folder of the agent's status")
+	cmd.Flags().Uint64Var(&rounds, "rounds", 8640, "number of windows; 8640 are a day of 10 s")
 	return cmd
 }

@@ -36,23 +36,23 @@ func statCommand() *cobra.Command {
 	var o statOptions
 	cmd := &cobra.Command{
 		Use:   "stat",
-		Short: "Who uses what, and where: memory by kind, allocations, workloads, processes",
-		Long: "Without a selector, the nodes' memory by kind, what was allocated where, and every workload.\n" +
-			"--workload and --cgroup show one of them, --pid processes, from their numa_maps.\n\n" +
-			"Counts and rates are of the time between two readings, --interval apart. --pid reads once,\n" +
-			"and without CPU time, unless --interval is given.",
+		Short: "Show which memory is used where: by node and kind, workload or process",
+		Long: "Without a selector it shows the nodes' memory by kind, where memory was allocated, and every workload.\n" +
+			"--workload and --cgroup show one of them. --pid shows processes, from their numa_maps.\n\n" +
+			"Counts and rates cover the time between two readings, --interval apart. --pid reads once and has no\n" +
+			"CPU time, unless --interval is given.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.paced = cmd.Flags().Changed("interval")
 			return stat(cmd.Context(), cmd.OutOrStdout(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.workload, "workload", "", "one workload: its cgroup path, or the path's last part")
-	cmd.Flags().StringVar(&o.cgroup, "cgroup", "", "one cgroup by its path, /demo/a or its directory")
-	cmd.Flags().StringVar(&o.pids, "pid", "", "processes: 12, 12,34 or all")
+	cmd.Flags().StringVar(&o.workload, "workload", "", "workload to show: its cgroup path, or the path's last part")
+	cmd.Flags().StringVar(&o.cgroup, "cgroup", "", "cgroup to show, by its path, /demo/a or its directory")
+	cmd.Flags().StringVar(&o.pids, "pid", "", "process ids: 12, 12,34 or all")
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "time between two readings; 0: one reading, no rates")
-	cmd.Flags().IntVar(&o.count, "count", 1, "how often; 0: until it is stopped")
-	cmd.Flags().StringVar(&o.root, "root", "/", "a recorded tree instead of the running kernel")
+	cmd.Flags().IntVar(&o.count, "count", 1, "number of reports; 0: until it is stopped")
+	cmd.Flags().StringVar(&o.root, "root", "/", "recorded tree instead of the running kernel")
 	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
@@ -74,7 +74,7 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 	var partly error
 	for i := 0; i < o.count || o.count == 0; i++ {
 		if i > 0 && cfg.Interval == 0 {
-			break // nothing would have changed but by chance
+			break // two readings of a recorded tree are the same
 		}
 		out, err := s.Read(ctx)
 		if errors.Is(err, context.Canceled) {
@@ -93,8 +93,8 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 	return partly
 }
 
-// oneShot does without garbage collection where a command ends soon: what a large
-// host needs is a few MiB.
+// oneShot switches garbage collection off if the command ends soon: a large host
+// needs only a few MiB.
 func oneShot(count int) {
 	const enough = 256 << 20
 	if count == 1 {
@@ -116,7 +116,7 @@ func (o statOptions) check() error {
 	case o.interval < 0:
 		return fmt.Errorf("--interval %v: it cannot be negative", o.interval)
 	case o.interval > 0 && o.interval < 10*time.Millisecond:
-		return fmt.Errorf("--interval %v: less than 10ms tells nothing", o.interval)
+		return fmt.Errorf("--interval %v: want 0, or at least 10ms", o.interval)
 	case o.count < 0:
 		return fmt.Errorf("--count %d: it cannot be negative", o.count)
 	case o.count != 1 && o.interval == 0:
@@ -128,7 +128,7 @@ func (o statOptions) check() error {
 	return cli.CheckOutput(o.output)
 }
 
-// checkFolder refuses what 'homenode topo' alone can look into.
+// checkFolder refuses a file, which only 'homenode topo' can read.
 func checkFolder(root string) error {
 	if info, err := os.Stat(root); err == nil && !info.IsDir() {
 		return fmt.Errorf("open tree %s: it is a file: give a folder that holds proc/ and sys/", root)
@@ -136,7 +136,7 @@ func checkFolder(root string) error {
 	return nil
 }
 
-// snapshot says what to look at, and which workload that is.
+// snapshot returns what to look at, and which workload that is.
 func (o statOptions) snapshot() (cfg kernel.SnapshotConfig, id string, err error) {
 	root := kernel.At(o.root)
 	cfg = kernel.SnapshotConfig{Reader: kernel.Config{Root: root}, Interval: o.interval}
@@ -180,7 +180,7 @@ func (o statOptions) print(w io.Writer, s snapshot.Snapshot, id string, i int) e
 	}
 	if id != "" {
 		if _, ok := s.Window.Workload(id); !ok {
-			return exit.BadInput(fmt.Errorf("read workload %s: it is gone", id))
+			return exit.BadInput(fmt.Errorf("read workload %s: the workload is gone", id))
 		}
 	}
 	if o.output == "json" {
@@ -208,8 +208,8 @@ func noneKnown(s snapshot.Snapshot) bool {
 	return true
 }
 
-// partSnapshoted is the exit code when something could not be read. What, has been
-// printed.
+// partSnapshoted returns the exit code if something could not be read. The
+// problems have been printed.
 func partSnapshoted(s snapshot.Snapshot) error {
 	if len(s.Problems) > 0 {
 		return exit.With(exit.Partly, nil)

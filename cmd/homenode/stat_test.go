@@ -76,7 +76,7 @@ func TestStatOfATree(t *testing.T) {
 	}
 }
 
-// JSON is the snapshot, one a line.
+// JSON is one snapshot per line.
 func TestStatJSON(t *testing.T) {
 	tree := fakeTree(t)
 	text, err := statOut(t, "stat", "--interval", "20ms", "--count", "2", "-o", "json", "--root", tree)
@@ -96,7 +96,7 @@ func TestStatJSON(t *testing.T) {
 	}
 }
 
-// Each thing that cannot be shown has its own sentence, and is bad input.
+// Each thing that cannot be shown has its own message, and is bad input.
 func TestStatRefuses(t *testing.T) {
 	tree := fakeTree(t)
 	for _, c := range []struct {
@@ -135,8 +135,8 @@ func TestStatRefuses(t *testing.T) {
 	}
 }
 
-// Of the running kernel: a process that has gone, a kernel thread, another
-// user's.
+// With the running kernel: a process that has ended, a kernel thread, another
+// user's process.
 func TestStatOfThisHost(t *testing.T) {
 	if _, err := os.Stat("/proc/self/numa_maps"); err != nil {
 		t.Skipf("this kernel has no numa_maps: %v", err)

@@ -18,7 +18,7 @@ func statusCommand() *cobra.Command {
 	var state, output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "What the agent saw in its last window, and what it did",
+		Short: "Show what the agent saw in its last window, and what it did",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := statusOf(state, output)
@@ -51,9 +51,9 @@ func whyCommand() *cobra.Command {
 	var state, output, log string
 	cmd := &cobra.Command{
 		Use:   "why WORKLOAD",
-		Short: "Why a workload was bound, unbound or left alone",
-		Long: "Shows the reason of the last window and the decisions before it: from the agent's status, and older ones\n" +
-			"from its decision log. Where no agent runs, from the log alone.",
+		Short: "Show why a workload was bound, unbound or left alone",
+		Long: "Shows the reason of the last window and the decisions before it. They come from the agent's status, and older\n" +
+			"ones from its decision log. If no agent runs, all come from the log.",
 		Args: cli.Exactly(1, "a workload: its cgroup path, the path's last part, or its service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := statusOf(state, output)
@@ -77,7 +77,7 @@ func whyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
-	cmd.Flags().StringVar(&log, "decisions", "", "the decision log (default: the agent's)")
+	cmd.Flags().StringVar(&log, "decisions", "", "decision log (default: the agent's)")
 	cli.OutputFlag(cmd, &output)
 	return cli.CompleteArgument(cmd, watched)
 }

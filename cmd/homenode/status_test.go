@@ -13,7 +13,7 @@ import (
 	"homenode/internal/source"
 )
 
-// A profile that the agent cannot use is exit code 2 and one sentence, before
+// A profile that the agent cannot use is exit code 2 and one line, before
 // anything is opened.
 func TestAgentProfile(t *testing.T) {
 	dir := t.TempDir()

@@ -40,33 +40,33 @@ func topCommand() *cobra.Command {
 		Short: "Watch the machine and its workloads on a live screen, or a recording of them",
 		Long: "Shows every node on top (CPUs, memory by kind, local share of reads) and every workload below, with the\n" +
 			"history of its local ratio. ? lists the keys. b binds a workload to nodes and u unbinds it: a dry run is\n" +
-			"shown first. What was set before goes to the journal; what is bound here stays bound when top ends, and\n" +
-			"'homenode restore' puts it back, as does the next start of 'homenode agent'.\n\n" +
-			"--replay plays what 'homenode record --windows' wrote, gzipped or not, on the same screen; nothing can be bound there.",
+			"shown first. The previous settings go to the journal. What is bound here stays bound when top ends, until\n" +
+			"'homenode restore' or the next start of 'homenode agent' puts it back.\n\n" +
+			"--replay plays a recording of 'homenode record --windows', gzipped or not, on the same screen. It can bind nothing.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.replay != "" && (cmd.Flags().Changed("period") || cmd.Flags().Changed("config") || cmd.Flags().Changed("cgroup")) {
-				return exit.BadInput(errors.New("--replay shows a recording: leave --period, --config and --cgroup out"))
+				return exit.BadInput(errors.New("--replay shows a recording: leave out --period, --config and --cgroup"))
 			}
 			if o.replay == "" && cmd.Flags().Changed("speed") {
-				return exit.BadInput(errors.New("--speed is for --replay: a live screen goes as time does"))
+				return exit.BadInput(errors.New("--speed is for --replay: a live screen has no speed"))
 			}
 			return runTop(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&o.period, "period", 2*time.Second, "how often to read")
-	f.StringVar(&o.config, "config", "", "the agent's configuration file: which cgroups, services and targets")
-	f.StringArrayVar(&o.cgroups, "cgroup", nil, "watch only cgroups that match, e.g. '/demo/*'; may be repeated")
+	f.DurationVar(&o.period, "period", 2*time.Second, "time between two readings")
+	f.StringVar(&o.config, "config", "", "the agent's configuration file, with cgroups, services and targets")
+	f.StringArrayVar(&o.cgroups, "cgroup", nil, "pattern of the cgroups to watch, e.g. '/demo/*'; repeatable")
 	f.StringVar(&o.state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
-	f.StringVar(&o.replay, "replay", "", "play this recording")
-	f.StringVar(&o.speed, "speed", "1", "of the recording: 1, 4, …, max")
+	f.StringVar(&o.replay, "replay", "", "recording to play")
+	f.StringVar(&o.speed, "speed", "1", "speed of the replay: 0.1 to 1024, or max")
 	f.BoolVar(&o.once, "once", false, "print one screen as text and end; needs no terminal")
-	f.BoolVar(&o.ascii, "ascii", false, "draw with ASCII only (default: where the locale is not UTF-8)")
+	f.BoolVar(&o.ascii, "ascii", false, "draw with ASCII only (default: if the locale is not UTF-8)")
 	return cmd
 }
 
-// runTop opens what is to be shown, shows it, and says what stays.
+// runTop opens the source, shows it, and reports what stays bound.
 func runTop(ctx context.Context, o topOptions) error {
 	speed, err := parseSpeed(o.speed)
 	if err == nil && !o.once {
@@ -131,7 +131,7 @@ func showTop(ctx context.Context, o topOptions, so tui.Options) error {
 	return err
 }
 
-// needTerminal says what to do instead where there is no screen to draw on.
+// needTerminal names the alternatives if there is no terminal to draw on.
 func needTerminal(f *os.File) error {
 	switch {
 	case !cli.IsTerminal(f):
@@ -161,7 +161,7 @@ func envSize(name string, other int) int {
 	return n
 }
 
-// whyOf is what `homenode why` says, or why it cannot.
+// whyOf is the text of `homenode why`, or the reason why there is none.
 func whyOf(state, id string) string {
 	s, err := agent.ReadStatus(state)
 	if err != nil {

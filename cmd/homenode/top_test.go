@@ -35,7 +35,7 @@ func TestTopBadInput(t *testing.T) {
 		{"top --once --replay " + dir + "/headeronly", "has no window"},
 		{"top --once --speed fast --replay " + fakeFour, "--speed"},
 		{"top --once --speed 4", "--speed is for --replay"},
-		{"top --once --period 1s --replay " + fakeFour, "leave --period"},
+		{"top --once --period 1s --replay " + fakeFour, "leave out --period"},
 		{"top --once --period 1ms", "10ms to 1h"},
 		{"top --once --cgroup demo", "/demo/*"},
 		{"record --for 10m", "--for is for --windows"},
@@ -44,8 +44,8 @@ func TestTopBadInput(t *testing.T) {
 		{"record --penalty", "--penalty is for --windows"},
 		{"record --config none.yaml", "--config is for --windows"},
 		{"record --windows=", "--windows wants"},
-		{"record --windows " + dir + "/text", "is there already"},
-		{"record --windows " + dir + "/x --for 1s --period 2s", "shorter than one"},
+		{"record --windows " + dir + "/text", "exists already"},
+		{"record --windows " + dir + "/x --for 1s --period 2s", "want at least one --period"},
 		{"record --windows " + dir + "/x --workload demo", "/demo/*"},
 	} {
 		code, text := runCaught(t, strings.Fields(c.args)...)
@@ -55,8 +55,8 @@ func TestTopBadInput(t *testing.T) {
 	}
 }
 
-// A recording that was cut off is shown as far as it goes; scripts see that by the
-// exit code.
+// A recording that was cut off is shown as far as it goes; scripts see the cut by
+// the exit code.
 func TestTopCutOff(t *testing.T) {
 	whole, err := os.ReadFile(fakeFour)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestTopCutOff(t *testing.T) {
 	}
 }
 
-// endingReader ends its recording after so many reads.
+// endingReader ends its recording after some reads.
 type endingReader struct {
 	host.Reader
 	left int
@@ -86,7 +86,7 @@ func (r *endingReader) Read(ctx context.Context) (window.Window, error) {
 	return w, err
 }
 
-// What was recorded of a (fake) tree is what top shows of it.
+// top shows the figures that were recorded of a (fake) tree.
 func TestRecordWindows(t *testing.T) {
 	const top = "/sys/fs/cgroup"
 	root := kerneltest.Tree(t, kerneltest.TwoNodes().With(kerneltest.Files{
@@ -108,14 +108,14 @@ func TestRecordWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := host.RecordOptions{File: file, Agent: c, Period: 20 * time.Millisecond, Stderr: null} // until it is ended
+	o := host.RecordOptions{File: file, Agent: c, Period: 20 * time.Millisecond, Stderr: null} // until it is stopped
 	o.Open = func(c kernel.Config) (host.Reader, error) {
 		c.Root = root
 		r, err := kernel.NewReader(c)
 		return &endingReader{r, 4, cancel}, err
 	}
 	if err := host.Record(ctx, o); err != nil {
-		t.Fatalf("being ended is no error: %v", err)
+		t.Fatalf("the stop was an error: %v", err)
 	}
 	rec, err := source.Recording(file)
 	if err != nil || len(rec.Windows) < 3 || len(rec.Machine.Nodes) != 2 || rec.Windows[0].Length == 0 {

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/source"
 )
 
-// topoFlags say what to show, and how.
+// topoFlags say what to show and in which format.
 type topoFlags struct {
 	source.Machine
 	output, svg, hwloc, profile string
@@ -26,17 +26,17 @@ func topoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topo",
 		Short: "Show a machine: nodes, CPUs, caches, memory, distances, devices",
-		Long: "Shows the machine it runs on, or one that --root, --from-hwloc or --shape names.\n\n" +
-			"What the kernel or the firmware does not tell is unknown: null in JSON. If a part could not\nbe read or believed, a line on stderr says so, and the exit code is 3.",
+		Long: "Shows this machine, or the one that --root, --from-hwloc or --shape names.\n\n" +
+			"What the kernel and the firmware do not report is unknown: null in JSON. If a part could not\nbe read or is not plausible, a line on stderr says so, and the exit code is 3.",
 		Example: "  homenode topo\n  homenode topo --svg machine.svg\n  homenode topo --root machine.tar.gz -o json\n  homenode topo --profile profile.json\n  homenode topo --hwloc - | lstopo -i - --if xml",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return showTopology(cmd, f) },
 	}
 	addMachineFlags(cmd, &f.Machine)
 	cli.OutputFlag(cmd, &f.output)
-	cmd.Flags().StringVar(&f.svg, "svg", "", "write a picture to this file; - is standard output, and then nothing else is")
+	cmd.Flags().StringVar(&f.svg, "svg", "", "file for a picture (SVG); -: standard output, without any other output")
 	profileFlag(cmd, &f.profile)
-	cmd.Flags().StringVar(&f.hwloc, "hwloc", "", "write hwloc's XML to this file, for lstopo; - as above")
+	cmd.Flags().StringVar(&f.hwloc, "hwloc", "", "file for hwloc's XML, for lstopo; -: standard output, without any other output")
 	return cmd
 }
 
@@ -45,7 +45,7 @@ func showTopology(cmd *cobra.Command, f topoFlags) error {
 		return err
 	}
 	if f.svg == "-" && f.hwloc == "-" || (f.svg == "-" || f.hwloc == "-") && cmd.Flags().Changed("output") {
-		return exit.BadInput(errors.New("one thing only can go to standard output: name a file instead of one -"))
+		return exit.BadInput(errors.New("standard output can take only one output: name a file instead of one -"))
 	}
 	m, problems, err := f.Read(cmd.ErrOrStderr())
 	if err != nil {

@@ -33,7 +33,7 @@ func fakeMachineTree(t *testing.T, more kerneltest.Files) string {
 	return kerneltest.Tree(t, kerneltest.TwoNodes().With(more)).Path("/")
 }
 
-// What cannot be shown is exit code 2, one sentence, and nothing on stdout.
+// What cannot be shown is exit code 2, one line, and nothing on stdout.
 func TestTopoBadInput(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -65,8 +65,8 @@ func TestTopoBadInput(t *testing.T) {
 		{[]string{"--shape", clitest.WriteFile(t, in("bad.yaml"), "name: x\ncolour: red\n")}, []string{"bad.yaml", "colour"}},
 		{[]string{"--root", tree, "--shape", "two"}, []string{"root", "shape"}},
 		{[]string{"--root", tree, "-o", "yaml"}, []string{"text or json"}},
-		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"one thing"}},
-		{[]string{"--root", tree, "--svg", "-", "--hwloc", "-"}, []string{"one thing"}},
+		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"only one output"}},
+		{[]string{"--root", tree, "--svg", "-", "--hwloc", "-"}, []string{"only one output"}},
 		{[]string{"--root", tree, "--svg", in("none/x.svg")}, []string{"none/x.svg"}},
 		{[]string{"--root", ""}, []string{"--root is empty"}},
 		{[]string{"extra"}, []string{"no arguments"}},
@@ -84,7 +84,7 @@ func TestTopoBadInput(t *testing.T) {
 	}
 }
 
-// What can be shown in part is shown, with a line for each part that cannot.
+// What can be shown in part is shown, with a line for each missing part.
 func TestTopoPartly(t *testing.T) {
 	tree := fakeMachineTree(t, kerneltest.Files{
 		"/sys/devices/system/node/node1/distance":                   "21 x\x1b[31m\n",
@@ -117,7 +117,7 @@ func TestTopoPartly(t *testing.T) {
 	}
 }
 
-// Links of a recorded tree do not lead to this host's own /sys.
+// Links in a recorded tree do not lead to this host's own /sys.
 func TestTopoStaysInTheTree(t *testing.T) {
 	tree := fakeMachineTree(t, nil)
 	path := filepath.Join(tree, "sys/devices/system/node/node0/meminfo")
@@ -186,7 +186,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// sameMachine compares two documents but for where they were read.
+// sameMachine compares two documents except for their origin.
 func sameMachine(t *testing.T, a, b string) bool {
 	t.Helper()
 	var docs [2]map[string]any
@@ -199,8 +199,8 @@ func sameMachine(t *testing.T, a, b string) bool {
 	return len(docs[0]) > 10 && reflect.DeepEqual(docs[0], docs[1])
 }
 
-// Every recorded machine is shown in all faces, and comes back from a record. In
-// memory: on a disk, unpacking takes a minute.
+// Every recorded machine is shown in all formats, and comes back from a
+// recording. The test works in memory: on a disk, unpacking takes a minute.
 func TestTopoOfRecorded(t *testing.T) {
 	archives, err := filepath.Glob(filepath.Join(machinetest.Dir(t), "*.tar.*"))
 	if err != nil || len(archives) == 0 {

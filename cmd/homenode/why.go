@@ -22,19 +22,19 @@ import (
 // whyMost is how many decisions of the log `why` shows.
 const whyMost = 50
 
-// whyJSON is a workload's status and what was decided before it.
+// whyJSON is a workload's status and the decisions before it.
 type whyJSON struct {
 	agent.WorkloadStatus
 	Earlier []agent.Decision `json:"earlier"`
 }
 
-// logOf is the file that decisions are in: as said, as the agent says, or where an agent
-// with this state folder puts it.
+// logOf returns the decision log: the named one, the agent's, or the default of an agent
+// with this state folder.
 func logOf(state, said string, s agent.Status) string {
 	switch {
 	case said != "":
 		return said
-	case s.Decisions != "" || s.Schema != 0: // an agent without a log says so by ""
+	case s.Decisions != "" || s.Schema != 0: // an agent without a log reports ""
 		return s.Decisions
 	}
 	c, err := agent.ParseConfig(fmt.Appendf(nil, "state_dir: %q", state), "--state")
@@ -44,8 +44,8 @@ func logOf(state, said string, s agent.Status) string {
 	return c.Decisions.Path
 }
 
-// earlierOf are decisions before those of the status. Who may not read the log still gets
-// the status.
+// earlierOf returns decisions older than those of the status. A user who may not read the
+// log still gets the status.
 func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.Decision {
 	if log == "" {
 		return []agent.Decision{}
@@ -60,7 +60,7 @@ func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.De
 
 func saySkipped(stderr io.Writer, log string, skipped int) {
 	if skipped > 0 {
-		cli.Tell(stderr, []string{fmt.Sprintf("%s: %d lines say nothing: a crash left them, or a newer homenode", log, skipped)})
+		cli.Tell(stderr, []string{fmt.Sprintf("%s: %d lines were skipped: a crash or a newer homenode left them", log, skipped)})
 	}
 }
 
@@ -72,7 +72,7 @@ func decisionsOf(found []decisions.Entry) []agent.Decision {
 	return all
 }
 
-// whyFromLog is for where no agent runs. noStatus says so, and is what to show where the
+// whyFromLog is for a host without a running agent. noStatus is the error to show if the
 // log has nothing either.
 func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 	match := func(k decisions.Key) bool {

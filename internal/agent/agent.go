@@ -29,21 +29,24 @@ import (
 // dryRunDir is where a dry run keeps its status, below the state directory.
 const dryRunDir = "dry-run"
 
-// Options of a run.
+// Options are the options of a run.
 type Options struct {
 	Config Config
 	DryRun bool
-	Rounds uint64 // stop after so many; 0: when the context ends
+	Rounds uint64 // number of rounds after which Run stops; 0: it runs until the context ends
 	Log    *slog.Logger
-	// Load reads the configuration again, for Reload; nil: there is none to read.
+	// Load reads the configuration again, for Reload. It is nil if there is no
+	// file to read.
 	Load func() (Config, error)
-	// Relog changes how Log logs; nil: it stays as it is.
+	// Relog changes the level and format of Log. It is nil if they cannot be
+	// changed.
 	Relog func(LogConfig)
-	// Play, if there, is what is read instead of this host; nothing is acted upon.
+	// Play replaces this host as the source of windows. Nothing is acted upon
+	// then.
 	Play Reader
 }
 
-// applier is the journal, or a dry run.
+// applier is the journal, or a dry run in its place.
 type applier interface {
 	Apply(ctx context.Context, step action.Step) action.Outcome
 }
@@ -56,8 +59,8 @@ type Reader interface {
 	Close()
 }
 
-// Agent runs the loop. It is not safe for concurrent use, but for View, Health, Config,
-// Reload, Exclude and Include.
+// Agent runs the loop. Only View, Health, Config, Reload, Exclude and Include are safe
+// for concurrent use.
 type Agent struct {
 	o       Options
 	reader  Reader
@@ -66,16 +69,16 @@ type Agent struct {
 	apply   applier
 	status  Status
 
-	beside  *Beside // of a dry run
+	beside  *Beside // only in a dry run
 	control control.Loop
-	quiet   int // windows in a row without a step
+	quiet   int // consecutive windows without a step
 
 	policy   mao.State
 	reasons  []action.Reason // of this round
 	deciding time.Time       // when this round's decision began
 	past     map[string][]Decision
 
-	restoreAnew func(context.Context) ([]journal.Restored, error) // nil: restoreSettings
+	restoreAnew func(context.Context) ([]journal.Restored, error) // nil means restoreSettings
 
 	files    files
 	readers  int // the group that may read what the agent writes; 0: root alone
@@ -88,8 +91,8 @@ type Agent struct {
 	wake     chan struct{} // a new configuration, or exclusion, waits
 
 	mu       sync.Mutex
-	pending  *Config // to be taken by the next round
-	started  Config  // the last one that was taken, or waits
+	pending  *Config // the next round takes it
+	started  Config  // the last configuration that was taken or is pending
 	excluded map[string]time.Time
 	reloads  struct {
 		done, failed uint64
@@ -97,9 +100,9 @@ type Agent struct {
 	}
 }
 
-// New prepares an agent: it takes the journal's lock, puts back what a killed
-// agent left, and opens the counters. Without what it needs it fails with an
-// error that says what, where, and what to do.
+// New prepares an agent. It takes the journal's lock, restores what a killed
+// agent left, and opens the counters. If something it needs is missing, the
+// error says what, where, and what to do.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	a := &Agent{o: o, past: map[string][]Decision{}, wake: make(chan struct{}, 1)}
 	if err := a.open(ctx); err != nil {
@@ -163,8 +166,8 @@ func (a *Agent) openOwner() error {
 	return nil
 }
 
-// openDryRun keeps a dry run apart from an agent that may run beside it: it must not
-// write over that agent's status.
+// openDryRun keeps a dry run apart from an agent that may run on the same host: the
+// dry run must not overwrite that agent's status.
 func (a *Agent) openDryRun(_ context.Context, rc *kernel.Config) error {
 	a.beside = &Beside{Dir: a.o.Config.StateDir}
 	if err := a.beside.Look(); err != nil {
@@ -179,7 +182,7 @@ func (a *Agent) openDryRun(_ context.Context, rc *kernel.Config) error {
 	return nil
 }
 
-// openJournal takes the journal's lock and puts back what an earlier homenode left.
+// openJournal takes the journal's lock and restores what an earlier homenode left.
 func (a *Agent) openJournal(ctx context.Context, rc *kernel.Config) error {
 	j, err := journal.Open(a.o.Config.StateDir)
 	if err != nil {
@@ -190,30 +193,31 @@ func (a *Agent) openJournal(ctx context.Context, rc *kernel.Config) error {
 		return err
 	}
 	a.apply = j.Wrap(a.owner)
-	rc.Ours, rc.Resctrl.Live = j.Ours, kernel.Live() // the lock is held: resctrl groups may be made
+	rc.Ours, rc.Resctrl.Live = j.Ours, kernel.Live() // the lock is held, so resctrl groups may be created
 	return nil
 }
 
-// watched says whether a workload's events are counted first where not all can be: it may
-// be bound, or is. The reader asks within a round.
+// watched says whether a workload's events are counted first if not all workloads can be
+// counted: those that are bound or may be bound. The reader calls it within a round.
 func (a *Agent) watched(id string) bool {
 	_, approved := a.serviceOf(id)
 	_, bound := a.control.Jobs().Job(id)
 	return approved || bound
 }
 
-// hotGrain is that of transparent huge pages. Half a second finds some thousand
-// places: with it, most of a working set of some GB.
+// hotGrain is the size of a transparent huge page. Half a second finds a few
+// thousand places. With this grain they cover most of a working set of a few
+// GB.
 const hotGrain = 2 * unit.MiB
 
-// hotPages looks which pages are accessed, for a quarter of the period and at most
-// half a second: moving waits for it. PMU samples alone: all other ways change what
-// the kernel goes by itself, or take longer.
+// hotPages finds out which pages are accessed. It looks for a quarter of the
+// period, and at most half a second, because moving waits for it. It uses only PMU
+// samples: all other ways take longer, or change what the kernel itself acts on.
 func (a *Agent) hotPages(ctx context.Context, pids []int) (migrate.Hot, error) {
 	look := hotness.Config{For: min(a.o.Config.Period/4, 500*time.Millisecond), Sources: []string{hotness.Samples}, Grain: hotGrain}
 	pages, err := hotness.Find(ctx, kernel.Live(), pids, look)
 	if err != nil {
-		a.o.Log.Debug("which pages are hot is not known: they move in the order of their addresses", "error", err)
+		a.o.Log.Debug("hot pages are unknown: pages move in the order of their addresses", "error", err)
 		return nil, err
 	}
 	a.o.Log.Info("hot pages move first", "processes", len(pids), "bytes", pages.Heat().Bytes)
@@ -226,9 +230,9 @@ func (a *Agent) close() {
 		a.reader.Close()
 	}
 	if a.journal != nil {
-		_ = a.journal.Close() // everything in it was fsynced when it was written
+		_ = a.journal.Close() // every record was fsynced when it was written
 	}
 }
 
-// Close lets go of what New opened, where Run is not to come.
+// Close releases what New opened. Call it if Run will not be called.
 func (a *Agent) Close() { a.close() }

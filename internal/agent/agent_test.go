@@ -54,7 +54,7 @@ actuate: {rate: 64MiB, horizon: 5m, pay_ratio: 1.5, when_unknown: wait, ping_pon
 	}
 }
 
-// Every mistake is one message that names the file and what is wrong in it.
+// Every mistake gives one message that names the file and the mistake.
 func TestDecodeConfigMistakes(t *testing.T) {
 	for text, want := range map[string][]string{
 		"perod: 1s":                            {"c.yaml", "perod", "1"}, // line and excerpt
@@ -132,7 +132,7 @@ func TestDecodeStatus(t *testing.T) {
 	}
 }
 
-// The sum survives the status file, also where a figure is unknown.
+// The sum survives the status file, also if a figure is unknown.
 func TestStatusKeepsTheSum(t *testing.T) {
 	dir := t.TempDir()
 	v := migration.Pays(migration.Stake{
@@ -162,8 +162,8 @@ func TestDecisionPeriod(t *testing.T) {
 	}
 }
 
-// What an agent that runs beside sets later is known in the next window, and a journal that
-// cannot be read leaves what was known.
+// A setting that the running agent makes later is known in the next window. If the journal
+// cannot be read, the known settings stay.
 func TestBesideLooksAgain(t *testing.T) {
 	dir := t.TempDir()
 	b := Beside{Dir: dir}
@@ -178,7 +178,7 @@ func TestBesideLooksAgain(t *testing.T) {
 		t.Fatal(o)
 	}
 	if b.Ours("/demo/a", "cpuset.cpus", "2-3") {
-		t.Error("before it looked")
+		t.Error("known before Look was called")
 	}
 	if err := errors.Join(b.Look(), j.Close()); err != nil || !b.Ours("/demo/a", "cpuset.cpus", "2-3\n") || b.Ours("/demo/a", "cpuset.cpus", "0-3") {
 		t.Errorf("%v, %v", err, b.Entries())
@@ -191,7 +191,8 @@ func TestBesideLooksAgain(t *testing.T) {
 	}
 }
 
-// The steps of whoever made a recording are not those of the agent that plays it.
+// The outcomes in a recording belong to the recorded agent, not to the agent that
+// plays it.
 func TestTapeHasNoOutcomes(t *testing.T) {
 	theirs := []action.Outcome{{Step: bind("/demo/a"), Status: action.Refused}}
 	tape, err := NewTape(window.Recording{Windows: []window.Window{{Length: time.Second, Outcomes: theirs}}})

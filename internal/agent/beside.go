@@ -11,16 +11,17 @@ import (
 	"homenode/internal/kernel"
 )
 
-// Beside is a homenode that runs beside this one, as its journal shows it: to those that
-// hold no journal themselves. What it set is homenode's, not another program's limit.
+// Beside is a homenode that runs on the same host, as its journal shows it. It is for a
+// reader that holds no journal itself. What the other homenode has set is homenode's,
+// not another program's limit.
 type Beside struct {
-	Dir     string // its state folder
+	Dir     string // the other homenode's state folder
 	entries []journal.Entry
 }
 
-// Look reads the journal, before a window is read. It leaves out what is damaged: the
-// running agent reports that, as does 'homenode restore'. After any other error the
-// entries of the last look stay.
+// Look reads the journal. Call it before a window is read. Damaged records are left
+// out: the running agent reports them, as 'homenode restore' does. After any other
+// error the entries of the last look stay.
 func (b *Beside) Look() error {
 	boot, err := kernel.BootID(kernel.Root{})
 	if err != nil {
@@ -34,11 +35,11 @@ func (b *Beside) Look() error {
 	return nil
 }
 
-// Ours says that a value of a cgroup's file was set by homenode: written, or asked of the
-// manager of that cgroup.
+// Ours says whether homenode set this value of a cgroup's file, by writing it or through
+// the manager of that cgroup.
 func (b *Beside) Ours(id, file, value string) bool {
 	return slices.ContainsFunc(b.entries, func(e journal.Entry) bool { return e.Sets(id, file, value) })
 }
 
-// Entries are what is on record.
+// Entries are the recorded settings.
 func (b *Beside) Entries() []journal.Entry { return b.entries }

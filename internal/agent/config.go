@@ -20,51 +20,54 @@ import (
 	"homenode/internal/yamlfile"
 )
 
-// DefaultStateDir holds journal and status. It is on a tmpfs, as cgroup settings
-// do not outlive a reboot either.
+// DefaultStateDir holds journal and status. It is on a tmpfs because cgroup
+// settings do not outlive a reboot either.
 const DefaultStateDir = "/run/homenode"
 
 // Config is the agent's configuration file.
 type Config struct {
 	Period time.Duration
-	// CalmPeriod is the period once nothing was to be done for some windows.
+	// CalmPeriod is the period after several windows without a step.
 	CalmPeriod time.Duration
 	StateDir   string
-	Cgroups    []string // globs of what is watched; none: every cgroup with processes
+	Cgroups    []string // globs of the watched cgroups; none: every cgroup with processes
 	Services   []Service
-	// DirectOwners are owners whose cgroups are written directly all the same.
+	// DirectOwners are owners whose cgroups are written directly in spite of
+	// the owner.
 	DirectOwners []string
 	Runtimes     Runtimes
 	UserOnly     bool // count events in user mode only
-	// Events says how they are counted, Ticks in one of how many ticks by BPF (kernel.Config).
+	// Events says how events are counted; Ticks: BPF counts in one of this many ticks
+	// (kernel.Config).
 	Events string
 	Ticks  int
-	Hints  kernel.HintMode // when threads' hint faults are read
-	// Profile is a file of 'homenode bench', of this machine; "": costs are estimates.
-	// Its content goes into Actuate.
+	Hints  kernel.HintMode // when the hint faults of threads are read
+	// Profile is a file of 'homenode bench' from this machine. If it is "", costs are
+	// estimates. Its content goes into Actuate.
 	Profile string
 	MAO     mao.Config
 	Actuate actuate.Config
 	Running
-	// Text is the file as it was read, for recordings; "": there is none.
+	// Text is the file as read, for recordings; "" without a file.
 	Text string
 }
 
-// Service is a rule: workloads that match are replicas of it.
+// Service is a rule: all workloads that match it are replicas of the service.
 type Service struct {
 	Name     string
 	Match    string // glob over the cgroup path
-	Approved bool   // binding it pays, says the offline side
+	Approved bool   // the offline analysis found that binding pays
 	Target   unit.Opt[unit.Ratio]
-	// Near are devices or nodes that it should be close to: "eth0", "nvme0n1",
-	// "0000:3b:00.0", "node 1". See Agent.near.
+	// Near are devices or nodes that the service should be close to: "eth0",
+	// "nvme0n1", "0000:3b:00.0", "node 1". See Agent.near.
 	Near []string
-	// LatencyFile holds what the service says of its quality, in seconds; "": nothing
-	// does. {workload} in it is the last part of the workload's path.
+	// LatencyFile is the file in which the service reports its latency, in seconds;
+	// "" if it reports none. {workload} in it stands for the last part of the
+	// workload's path.
 	LatencyFile string
 }
 
-// fileConfig is the file's form.
+// fileConfig is the form of the configuration in the file.
 type fileConfig struct {
 	Period       time.Duration `yaml:"period"`
 	CalmPeriod   time.Duration `yaml:"calm_period"`
@@ -93,7 +96,8 @@ type fileConfig struct {
 	FileRunning `yaml:",inline"`
 }
 
-// MaxConfig bounds a configuration file, bytes: some 5,000 services.
+// MaxConfig bounds a configuration file, bytes. It has room for some 5,000
+// services.
 const MaxConfig = 1 << 20
 
 // ReadConfig reads a configuration file.
@@ -110,19 +114,19 @@ func ParseConfig(data []byte, file string) (Config, error) {
 	return ParseLayers(Layer{file, data})
 }
 
-// Layer is one file of a configuration, or what was said on a command line.
+// Layer is one file of a configuration, or the settings of a command line.
 type Layer struct {
 	Name string // for error messages
 	Text []byte
 }
 
-// ParseLayers is ParseConfig of several, each over the ones before: what it does not name
-// stays as it was.
+// ParseLayers is ParseConfig for several layers. Each layer overrides only the settings
+// that it names.
 func ParseLayers(layers ...Layer) (Config, error) {
 	f := fileConfig{Period: 10 * time.Second, StateDir: DefaultStateDir, DockerMemory: DefaultDockerMemory, Events: kernel.EventsAuto, Ticks: kernel.DefaultTicks, MAO: mao.DefaultConfig(), Actuate: actuate.DefaultConfig(), FileRunning: defaultRunning()}
 	name := "defaults"
 	for i, l := range layers {
-		if i == 0 || l.Name != "--state" { // a wrong value is hardly the state folder's
+		if i == 0 || l.Name != "--state" { // the name of --state alone would not help: its value is hardly wrong
 			name = l.Name
 		}
 		doc, err := yamlfile.Parse(l.Text, name, yamlfile.Rules{Malformed: kernel.ErrMalformed, What: "a configuration", Most: MaxConfig, MayBeEmpty: true})
@@ -188,7 +192,7 @@ func (f fileConfig) config() (Config, error) {
 	}
 	for _, g := range c.Cgroups {
 		if _, err := path.Match(g, "/"); err != nil || !strings.HasPrefix(g, "/") {
-			errs = append(errs, fmt.Errorf("cgroups: %q is no pattern of a cgroup path: want e.g. /demo/*", g))
+			errs = append(errs, fmt.Errorf("cgroups: %q is not a pattern of a cgroup path: want e.g. /demo/*", g))
 		}
 	}
 	var wrong error
@@ -203,7 +207,7 @@ func (s Service) check(i int) error {
 		return fmt.Errorf("services[%d]: want name and match", i)
 	}
 	if _, err := path.Match(s.Match, "/"); err != nil {
-		return fmt.Errorf("services[%d] %s: match %q is no pattern: %w", i, s.Name, s.Match, err)
+		return fmt.Errorf("services[%d] %s: match %q is not a pattern: %w", i, s.Name, s.Match, err)
 	}
 	if t, ok := s.Target.Get(); ok && !t.Valid() {
 		return fmt.Errorf("services[%d] %s: target_local_ratio is %v: want 0 to 1", i, s.Name, float64(t))
@@ -216,7 +220,7 @@ func (s Service) matches(id string) bool {
 	return ok
 }
 
-// Name tells each workload its service: the first rule that matches wins.
+// Name gives each workload the service of the first rule that matches.
 func (c Config) Name(w *window.Window) {
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]
@@ -235,14 +239,14 @@ func (c Config) rule(id string) (Service, bool) {
 	return Service{}, false
 }
 
-// serviceOf is a workload's service, and whether binding it pays: by the configuration
-// that the loop goes by, which a reload changes.
+// serviceOf returns a workload's service, and whether binding it pays. It uses the
+// configuration that the loop uses now; a reload changes it.
 func (a *Agent) serviceOf(id string) (string, bool) {
 	s, _ := a.o.Config.rule(id)
 	return s.Name, s.Approved
 }
 
-// Rename is Name for windows that were named already, by another configuration.
+// Rename is Name for windows that another configuration has named.
 func (c Config) Rename(w *window.Window) {
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]

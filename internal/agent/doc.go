@@ -9,7 +9,7 @@
 //	                              │
 //	        status.json, for 'homenode status' and 'homenode why'
 //
-// It starts by putting back what a killed agent left, and ends by putting back what it set
+// It starts by restoring what a killed agent left, and ends by restoring what it set
 // itself. Not for: deciding (policy), what becomes of a step (control), or knowing Linux
 // (kernel).
 package agent

@@ -12,32 +12,33 @@ import (
 	"homenode/internal/journal"
 )
 
-// endLimit is how long a round that is under way may take once the agent has to end:
-// reading stops at the next workload, moving at the next batch. Higher waits longer for a
-// reading that never ends; lower gives up on slow ones, which is safe, but loud. Together
-// with putBackLimit it is less than the unit's TimeoutStopSec.
+// endLimit bounds how long the current round may take once the agent has to end: reading
+// stops at the next workload, moving at the next batch. A higher limit waits longer for a
+// read that never returns. A lower one gives up on slow reads, which is safe but is
+// reported as an error. Together with putBackLimit it is less than the unit's
+// TimeoutStopSec.
 const endLimit = 10 * time.Second
 
-// errHangs says why an agent ended that has not put everything back.
+// errHangs is returned when an agent ended without restoring everything.
 var errHangs = journal.ErrHangs
 
 // running is shared by the loop and by end.
 type running struct {
-	ended   chan error    // the loop is over
-	back    chan struct{} // closed: the loop is putting back
+	ended   chan error    // receives when the loop is over
+	back    chan struct{} // closed when the loop begins to restore
 	state   string
 	restore func(context.Context) ([]journal.Restored, error)
 }
 
-// end waits for the loop, and does not when it hangs. A reading may hang for ever: of a
-// process whose memory map is locked (in the mmap of a file whose FUSE server does not
-// answer), of a file of such a server.
+// end waits for the loop, but not for a loop that hangs. A read can hang for ever: of a
+// process whose memory map is locked (for example in the mmap of a file whose FUSE
+// server does not answer), or of a file of such a server.
 //
-//  1. The loop has endLimit to come to its end, and all of it together putBackLimit more.
-//  2. A loop that is stuck may hold the journal. That is given up, as if the process had
-//     been killed there, and opened again: what can be put back after a kill at any point
-//     can be now. The stuck thread changes nothing any more, whenever it wakes up.
-//  3. While it is stuck within a write nothing can be put back: that write may land later.
+//  1. The loop has endLimit to finish, and putBackLimit more to restore.
+//  2. A stuck loop may hold the journal. end gives the journal up, as if the process had
+//     been killed at that point, and opens it again: what can be restored after a kill at
+//     any point can be restored now. The stuck thread changes nothing more when it wakes up.
+//  3. If it is stuck within a write, nothing can be restored: that write may still land.
 func (a *Agent) end(r *running) error {
 	over := time.NewTimer(endLimit + putBackLimit)
 	defer over.Stop()
@@ -62,7 +63,7 @@ func (a *Agent) end(r *running) error {
 	}
 }
 
-// endWithout is 2 and 3.
+// endWithout is steps 2 and 3.
 func (a *Agent) endWithout(r *running, over <-chan time.Time) error {
 	a.o.Log.Error("the last round hangs: what was set is put back without it")
 	a.pulse.end()

@@ -26,11 +26,11 @@ import (
 	"homenode/internal/window"
 )
 
-// stuck hangs at one of the calls that are counted, until it is let go.
+// stuck hangs at one of the counted calls, until it is released.
 type stuck struct {
-	at    int64 // of the calls
+	at    int64 // number of the call that hangs
 	calls atomic.Int64
-	hangs chan bool // closed once it does
+	hangs chan bool // closed when it hangs
 	go_   chan bool
 }
 
@@ -98,7 +98,7 @@ func (c *cpusets) have() (map[journal.Setting]string, int) {
 	return maps.Clone(c.files), c.writes
 }
 
-// boundAgent has /demo/a bound, on record.
+// boundAgent returns an agent that has bound /demo/a, with its records.
 func boundAgent(t *testing.T, reader Reader) (*Agent, *cpusets) {
 	t.Helper()
 	dir, owner := t.TempDir(), newCpusets()
@@ -126,8 +126,8 @@ func bind(workload string) action.Step {
 	return action.Step{Kind: action.SetCPUs, Workload: workload, CPUs: set.FromCPUs(2, 3)}
 }
 
-// endsWhile runs an agent until something hangs, tells it to end, and says how that ended.
-// What hung is let go of then, and must change nothing any more.
+// endsWhile runs an agent until something hangs, tells it to end, and returns how it
+// ended. Then it releases the call that hung, which must not change anything any more.
 func endsWhile(t *testing.T, a *Agent, owner *cpusets, s *stuck) (hung bool, err error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +154,8 @@ func endsWhile(t *testing.T, a *Agent, owner *cpusets, s *stuck) (hung bool, err
 	return hung, err
 }
 
-// checkBack says whether all is as before, on disk too.
+// checkBack checks that all settings are as before, and that no record is left
+// on disk.
 func checkBack(t *testing.T, what string, a *Agent, owner *cpusets) {
 	t.Helper()
 	for s, v := range owner.files {
@@ -183,7 +184,7 @@ func hostFiles() kerneltest.Files {
 }
 
 // Whatever file of the kernel a round hangs in, the agent ends when it is told to, and
-// everything is back.
+// everything is restored.
 func TestEndsWhateverReadingHangs(t *testing.T) {
 	kerneltest.InMemory(t)
 	root := kerneltest.Tree(t, hostFiles())
@@ -220,7 +221,7 @@ func TestEndsWhateverReadingHangs(t *testing.T) {
 	}
 }
 
-// acting takes a step in each reading, as the loop does after it.
+// acting takes a step during each reading, as the loop does after it.
 type acting struct {
 	*world
 	act func(context.Context)
@@ -231,7 +232,7 @@ func (r *acting) Read(ctx context.Context) (window.Window, error) {
 	return r.world.Read(ctx)
 }
 
-// hangsIn has the owner hang in one of its calls, within a step.
+// hangsIn makes the owner hang in one of its calls, within a step.
 func hangsIn(t *testing.T, kind action.StepKind, hang func(*cpusets) *stuck) (a *Agent, owner *cpusets, s *stuck) {
 	_, w := newLoop(t, 1, 1<<30)
 	r := &acting{world: w}
@@ -244,7 +245,7 @@ func hangsIn(t *testing.T, kind action.StepKind, hang func(*cpusets) *stuck) (a 
 	return a, owner, s
 }
 
-// An owner's reading hangs while the journal is locked, or a move of pages does.
+// An owner's read hangs while the journal is locked, or a move of pages hangs.
 func TestEndsWhateverOwnerHangs(t *testing.T) {
 	kerneltest.InMemory(t)
 	for kind, hang := range map[action.StepKind]func(*cpusets) *stuck{
@@ -260,8 +261,8 @@ func TestEndsWhateverOwnerHangs(t *testing.T) {
 	}
 }
 
-// While a write hangs nothing is put back, as the write may land later: the agent says so
-// and ends, and what it was about to do is on record for the next one.
+// While a write hangs nothing is restored, because the write may still land. The agent
+// reports that and ends. The write is on record for the next agent.
 func TestEndsWhileAWriteHangs(t *testing.T) {
 	kerneltest.InMemory(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -286,7 +287,7 @@ func TestEndsWhileAWriteHangs(t *testing.T) {
 	})
 }
 
-// A workload that ends while it is bound leaves no record behind, while the agent runs.
+// A workload that ends while it is bound leaves no record, while the agent runs.
 func TestRecordOfTheGoneEnds(t *testing.T) {
 	kerneltest.InMemory(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"homenode/internal/window"
 )
 
-// blind is a world that cannot be read from one time to another.
+// blind is a world that cannot be read between two times.
 type blind struct {
 	*world
 	from, to time.Duration
@@ -32,9 +32,9 @@ func (b *blind) Read(ctx context.Context) (window.Window, error) {
 	return b.world.Read(ctx)
 }
 
-// While there is no window nothing is done and nothing undone: bindings stay, the health
-// says why it is not ready, failed rounds are counted, and the first window that can be
-// read, which is a long one, is decided on as any other.
+// Without a window nothing is done and nothing is undone. Bindings stay, the health says
+// why the agent is not ready, and failed rounds are counted. The first window that can
+// be read is a long one. It is decided on like any other.
 func TestRoundsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := "period: 10s\ncalm_period: 10s\nservices: [{name: w, match: /w0, approved: true}]"
@@ -77,7 +77,7 @@ func TestRoundsFail(t *testing.T) {
 	})
 }
 
-// A status that cannot be written is warned of once and counted; the loop, the API and
+// A status that cannot be written is logged once and counted. The loop, the API and
 // the end do not depend on it.
 func TestStatusCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestStatusCannotBeWritten(t *testing.T) {
 				}
 			},
 			func() { time.Sleep(30 * time.Second) })
-		if n := strings.Count(out.String(), `msg="status: the loop goes on without"`); n != 1 || !strings.Contains(out.String(), `msg="status: written again"`) {
-			t.Errorf("said %d times: %s", n, out.String())
+		if n := strings.Count(out.String(), `msg="status: the loop continues without it"`); n != 1 || !strings.Contains(out.String(), `msg="status: written again"`) {
+			t.Errorf("logged %d times: %s", n, out.String())
 		}
 	})
 }

@@ -19,20 +19,21 @@ import (
 	"homenode/internal/window"
 )
 
-// files are what the agent writes beside journal and status. None of them may stop the
-// loop: what cannot be written is warned of, once until it can be again, and counted.
+// files are what the agent writes besides journal and status. None of them may stop
+// the loop. A failed write is counted. It is logged once, and again after the next
+// success.
 type files struct {
 	decisions *decisions.File
 	refused   map[string]string // see decisions.Of
 	record    *decisions.File
-	saved     time.Time // the histories, last
-	status    time.Time // when it was written
+	saved     time.Time // when the histories were last saved
+	status    time.Time // when the status was last written
 	failing   map[string]bool
 }
 
-// dryConfig keeps a dry run's files apart from those of a real agent beside it: its own
-// folder, no history written over, a socket of its own also where the configuration
-// names one, and no TCP port, which the other has.
+// dryConfig keeps a dry run's files apart from those of a real agent on the same host.
+// The dry run has its own folder and its own socket, even if the configuration names
+// one. It overwrites no history, and opens no TCP port, because the real agent has it.
 func dryConfig(c Config, dir string) Config {
 	for _, path := range []*string{&c.Decisions.Path, &c.Record.Path, &c.API.Socket} {
 		if *path != "" {
@@ -43,8 +44,8 @@ func dryConfig(c Config, dir string) Config {
 	return c
 }
 
-// playConfig is for a recording: its figures are not this host's either, but what they
-// cost to write is part of what is measured.
+// playConfig is for a recording. Its figures are not this host's either, but writing
+// them is part of the cost that is measured.
 func playConfig(c Config) Config {
 	if c.History.Path != "" {
 		c.History.Path = filepath.Join(c.StateDir, filepath.Base(c.History.Path))
@@ -53,7 +54,7 @@ func playConfig(c Config) Config {
 }
 
 // openFiles opens what the configuration names. The group that may read the API may read
-// these files, which say the same.
+// these files too, because they say the same.
 func (a *Agent) openFiles() {
 	if name := a.o.Config.API.Group; name != "" {
 		a.readers, _ = GroupID(name) // a group that does not exist is reported where the socket is made
@@ -62,7 +63,8 @@ func (a *Agent) openFiles() {
 	a.openRecord()
 }
 
-// openDecisions opens it, or opens it again: logrotate, say, may have moved the file away.
+// openDecisions opens the decision log, or opens it again: logrotate, say, may have moved
+// it away.
 func (a *Agent) openDecisions() {
 	_ = a.files.decisions.Close() // nothing is buffered
 	a.files.decisions = nil
@@ -73,7 +75,8 @@ func (a *Agent) openDecisions() {
 	}
 }
 
-// openRecord begins a new recording: its header says by what was decided.
+// openRecord begins a new recording. Its header has the configuration that
+// decides.
 func (a *Agent) openRecord() {
 	_ = a.files.record.Close()
 	a.files.record = nil
@@ -95,7 +98,7 @@ func (a *Agent) closeFiles() {
 	a.files.decisions, a.files.record = nil, nil
 }
 
-// wrote says that a file could not be written, and when it can be again.
+// wrote logs when a file cannot be written, and when it can be written again.
 func (a *Agent) wrote(what string, err error) {
 	if a.files.failing == nil {
 		a.files.failing = map[string]bool{}
@@ -103,7 +106,7 @@ func (a *Agent) wrote(what string, err error) {
 	if err != nil {
 		a.totals.FileErrors++
 		if !a.files.failing[what] {
-			a.o.Log.Warn(what+": the loop goes on without", "error", err)
+			a.o.Log.Warn(what+": the loop continues without it", "error", err)
 		}
 	} else if a.files.failing[what] {
 		a.o.Log.Info(what + ": written again")
@@ -111,11 +114,11 @@ func (a *Agent) wrote(what string, err error) {
 	a.files.failing[what] = err != nil
 }
 
-// statusEvery is how old the status file may become while nothing is done: making it is a
-// quarter of what a round costs. The socket gives the last round's.
+// statusEvery is how old the status file may become while nothing is done: making it
+// costs a quarter of a round. The socket always gives the last round's status.
 const statusEvery = time.Minute
 
-// writeStatus is called once a round. Readers of the file see its age.
+// writeStatus is called once a round. The file says how old it is.
 func (a *Agent) writeStatus() {
 	if a.quiet > 0 && a.status.Rounds > 2 && time.Since(a.files.status) < statusEvery {
 		return
@@ -126,12 +129,13 @@ func (a *Agent) writeStatus() {
 	}
 }
 
-// forgetEvery is how many rounds pass between two times that the program's unused pages
-// are let go of, after the first forgetFirst rounds, which use much for the only time.
+// forgetEvery is how many rounds pass between two releases of the program's unused
+// pages, after the first forgetFirst rounds. Those use much code that is never used
+// again.
 const forgetFirst, forgetEvery = 3, 60
 
-// forgetProgram keeps what is resident of the program to what a round uses: half of the
-// agent's memory was code that had run once, or never.
+// forgetProgram limits the resident part of the program to what a round uses: half of
+// the agent's memory was code that had run once, or never.
 func (a *Agent) forgetProgram() {
 	if a.status.Rounds > forgetFirst && a.status.Rounds%forgetEvery != 0 {
 		return
@@ -141,24 +145,25 @@ func (a *Agent) forgetProgram() {
 	}
 }
 
-// record appends the window as it was read and named, before anything was decided on it.
+// record appends the window as it was read and named, before a decision is made on it.
 func (a *Agent) record(w window.Window) {
 	if a.files.record != nil {
 		a.wrote("record", window.RecorderTo(a.files.record).Add(w))
 	}
 }
 
-// noteDecisions appends what was decided.
+// noteDecisions appends the decisions.
 func (a *Agent) noteDecisions(w window.Window, actions []action.Action, reasons []action.Reason) {
 	var all []decisions.Entry
 	all, a.files.refused = decisions.Of(w, actions, reasons, a.files.refused)
 	a.noteAll(all)
 }
 
-// noteWays is for what actuate decided on the way of a binding.
+// noteWays logs and appends what actuate decided about a binding that is under
+// way.
 func (a *Agent) noteWays(w window.Window, news []action.Reason) {
 	for _, r := range news {
-		a.o.Log.Info("on its way", "workload", r.Workload, "why", words.Full(r))
+		a.o.Log.Info("binding under way", "workload", r.Workload, "why", words.Full(r))
 		a.keep(w, decisions.WayOf(r), r)
 	}
 	a.noteAll(decisions.Ways(w, news))
@@ -174,8 +179,8 @@ func (a *Agent) noteAll(all []decisions.Entry) {
 	}
 }
 
-// readHistory gives the policy the nodes' past of earlier runs. A file that is damaged or
-// of another machine is warned of: the policy starts fresh, as on a first day.
+// readHistory gives the policy the nodes' past from earlier runs. If the file is damaged
+// or belongs to another machine, that is logged and the policy starts without a history.
 func (a *Agent) readHistory() {
 	path := a.o.Config.History.Path
 	if path == "" {
@@ -186,26 +191,26 @@ func (a *Agent) readHistory() {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case err != nil:
-		a.o.Log.Warn("nodes' histories start fresh", "error", err)
+		a.o.Log.Warn("the nodes' histories start empty", "error", err)
 		return
 	}
 	a.policy = a.policy.WithHistories(all)
-	a.o.Log.Info("nodes' histories go on", "file", path, "nodes", len(all))
+	a.o.Log.Info("the nodes' histories were read", "file", path, "nodes", len(all))
 }
 
-// saveHistory writes it, at most once in a while, and at the end (always). Of a dry run
-// nothing is kept.
+// saveHistory writes the histories, at most once per interval, and at the end (always).
+// A dry run saves nothing.
 func (a *Agent) saveHistory(at time.Time, always bool) {
 	path := a.o.Config.History.Path
 	nodes := a.policy.Histories()
 	if path == "" || a.o.DryRun || len(nodes) == 0 || !always && time.Since(a.files.saved) < a.o.Config.History.Every {
 		return
 	}
-	a.files.saved = time.Now() // also when it fails: the next try comes as late
+	a.files.saved = time.Now() // also after a failure, so that retries are not more frequent
 	a.wrote("history", writeHistory(path, a.reader.Machine(), at, nodes))
 }
 
-// GroupID is a group's number; 0 with an error.
+// GroupID returns a group's number, or 0 with an error.
 func GroupID(name string) (int, error) {
 	g, err := user.LookupGroup(name)
 	if err != nil {

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Health says whether an agent lives, and whether it can do its work.
+// Health says whether an agent is alive, and whether it can do its work.
 //
-//	alive   the last round ended within three periods: the loop turns
+//	alive   the last round ended within three periods: the loop runs
 //	ready   it is alive, the journal is open (or it is a dry run), and the last window
-//	        is no older than that
+//	        is at most three periods old
 //
-// An agent that is not alive is to be killed and started anew; one that is not ready is
-// to be looked at.
+// An agent that is not alive should be killed and restarted. One that is not ready
+// needs a person's attention.
 type Health struct {
 	Alive bool     `json:"alive"`
 	Ready bool     `json:"ready"`
-	Why   []string `json:"why,omitempty"` // of what is false
+	Why   []string `json:"why,omitempty"` // reasons for what is false
 }
 
-// pulse is what the loop tells of itself; others ask it at any time.
+// pulse is what the loop reports about itself. It may be read at any time.
 type pulse struct {
 	mu      sync.Mutex
 	started time.Time
-	round   time.Time     // the last one ended; zero: none did
-	window  time.Time     // the last one was read
+	round   time.Time     // end of the last round; zero: none has ended
+	window  time.Time     // when the last window was read
 	period  time.Duration // until the next round
 	journal bool
-	failure string // of the last round; "": it had none
+	failure string // failure of the last round; "": none
 	ended   bool
 }
 
@@ -42,7 +42,7 @@ func (p *pulse) begin(now time.Time, period time.Duration, journal bool) {
 	p.started, p.period, p.journal, p.ended = now, period, journal, false
 }
 
-// beat is the end of a round.
+// beat marks the end of a round.
 func (p *pulse) beat(now time.Time, period time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,8 @@ func (p *pulse) end() {
 	p.ended = true
 }
 
-// health as of now. A first round has as long as any other.
+// health returns the health as of now. The first round has as much time as any
+// other.
 func (p *pulse) health(now time.Time) Health {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,12 +77,12 @@ func (p *pulse) health(now time.Time) Health {
 	case since.IsZero():
 		h.Why = append(h.Why, "it has not begun")
 	case !h.Alive:
-		h.Why = append(h.Why, fmt.Sprintf("no round ended for %v: more than %d periods", now.Sub(since).Round(time.Millisecond), lateAfter))
+		h.Why = append(h.Why, fmt.Sprintf("no round has ended for %v: more than %d periods", now.Sub(since).Round(time.Millisecond), lateAfter))
 	}
 	h.Ready = h.Alive
 	if p.window.IsZero() {
 		h.Ready = false
-		h.Why = append(h.Why, "no window was read yet"+because(p.failure))
+		h.Why = append(h.Why, "no window has been read yet"+because(p.failure))
 	} else if age := now.Sub(p.window); age > limit {
 		h.Ready = false
 		h.Why = append(h.Why, fmt.Sprintf("the last window is %v old%s", age.Round(time.Millisecond), because(p.failure)))

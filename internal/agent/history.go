@@ -28,17 +28,18 @@ import (
 // historySchema is the version of the file. Readers refuse a newer one.
 const historySchema = 1
 
-// errOtherMachine says that the file is of another machine, or of this one before its
-// nodes changed.
-var errOtherMachine = errors.New("it is of another machine")
+// errOtherMachine is returned for a file of another machine, or of this one before
+// its nodes changed.
+var errOtherMachine = errors.New("it belongs to another machine")
 
-// historyNode is what identifies one: its id and all its CPUs, the offline ones too.
+// historyNode is what identifies a node: its id and all its CPUs, including the
+// offline ones.
 type historyNode struct {
 	ID   int        `json:"id"`
 	CPUs set.CPUSet `json:"cpus"`
 }
 
-// historyFile is the file's content.
+// historyFile is the content of the file.
 type historyFile struct {
 	Schema  int           `json:"schema"`
 	At      time.Time     `json:"at"` // end of the last window in it
@@ -46,7 +47,8 @@ type historyFile struct {
 	Nodes   []mao.History `json:"nodes"`
 }
 
-// historyNodes identifies a machine: nodes and CPUs by number, as a history is by node.
+// historyNodes returns what identifies a machine: nodes and CPUs by number, as each
+// history belongs to a node.
 func historyNodes(m machine.Machine) []historyNode {
 	nodes := make([]historyNode, 0, len(m.Nodes))
 	for _, n := range m.Nodes {
@@ -61,11 +63,11 @@ func historyNodes(m machine.Machine) []historyNode {
 	return nodes
 }
 
-// maxFigures bounds what a file may make the agent keep: a year of windows of 10 s is
-// 3 million, the default of mao's history_windows 512.
+// maxFigures bounds what a file may make the agent keep. A year of windows of 10 s is
+// 3 million; the default of mao's history_windows is 512.
 const maxFigures = 1 << 20
 
-// Validate says what of a file cannot be.
+// Validate returns what is invalid in a file.
 func (f historyFile) Validate() error {
 	if f.Schema < 1 || f.Schema > historySchema {
 		return fmt.Errorf("schema %d: want 1 to %d", f.Schema, historySchema)
@@ -83,9 +85,10 @@ func (f historyFile) Validate() error {
 			return fmt.Errorf("history of node %d at position %d: ids must ascend and be the machine's", h.Node, i)
 		}
 		for _, u := range h.Utilisation {
-			// A little more than all CPUs is what two clocks make of all CPUs.
+			// The bound is a little above all CPUs, because two clocks may
+			// disagree a little.
 			if figures++; !(u >= 0 && u <= 2) {
-				return fmt.Errorf("history of node %d: %v is no utilisation", h.Node, u)
+				return fmt.Errorf("history of node %d: %v is not a utilisation", h.Node, u)
 			}
 		}
 	}
@@ -100,14 +103,15 @@ func decodeHistory(data []byte) (historyFile, error) {
 	return schema.Decode[historyFile](data, "history", historySchema)
 }
 
-// readHistory returns the histories of this machine. That there is no file is fs.ErrNotExist.
+// readHistory returns the histories of this machine. If there is no file, the error is
+// fs.ErrNotExist.
 func readHistory(path string, m machine.Machine) ([]mao.History, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
 	if most := int64(32 * maxFigures); !st.Mode().IsRegular() || st.Size() > most {
-		return nil, fmt.Errorf("read history: %s is no file of at most %d bytes", path, most)
+		return nil, fmt.Errorf("read history: %s is not a file of at most %d bytes", path, most)
 	}
 	data, err := unix.ReadAtMost(path, 32*maxFigures)
 	if err != nil {
@@ -138,8 +142,8 @@ func describe(nodes []historyNode) string {
 	return text
 }
 
-// writeHistory replaces the file at once: whoever reads it, after a crash of the machine too,
-// finds the old one or the new one.
+// writeHistory replaces the file atomically: a reader finds the old file or the new one, even
+// after a crash of the machine.
 func writeHistory(path string, m machine.Machine, at time.Time, nodes []mao.History) error {
 	data, err := schema.Encode(historyFile{Schema: historySchema, At: at, Machine: historyNodes(m), Nodes: nodes}, "history")
 	if err != nil {
@@ -150,7 +154,7 @@ func writeHistory(path string, m machine.Machine, at time.Time, nodes []mao.Hist
 		return fmt.Errorf("write history: %w", err)
 	}
 	if err := writeSynced(path+".tmp", append(data, '\n')); err != nil {
-		_ = os.Remove(path + ".tmp") // half of it helps nobody, and the disk may be full
+		_ = os.Remove(path + ".tmp") // half a file is useless, and the disk may be full
 		return fmt.Errorf("write history: %w", err)
 	}
 	if err := os.Rename(path+".tmp", path); err != nil {

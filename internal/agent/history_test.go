@@ -79,7 +79,7 @@ func TestDecodeDamagedHistory(t *testing.T) {
 		`{"schema":2}`:          "schema 2",
 		`{"schema":1,"more":1}`: "more",
 		`{"schema":1,"machine":[{"id":0,"cpus":"0"}],"nodes":[{"node":1,"utilisation":[0.5]}]}`: "node 1",
-		`{"schema":1,"machine":[{"id":0,"cpus":"0"}],"nodes":[{"node":0,"utilisation":[-1]}]}`:  "no utilisation",
+		`{"schema":1,"machine":[{"id":0,"cpus":"0"}],"nodes":[{"node":0,"utilisation":[-1]}]}`:  "not a utilisation",
 		`{"schema":1,"machine":[{"id":1,"cpus":"0"},{"id":0,"cpus":"1"}],"nodes":[]}`:           "ascend",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

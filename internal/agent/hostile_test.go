@@ -15,16 +15,16 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// mostMemory is what the agent may have, whatever 10,000 processes of a hostile user do. The
+// mostMemory bounds the agent's memory, whatever 10,000 processes of a hostile user do. The
 // unit's MemoryMax is larger.
 const mostMemory = 64 << 20
 
 // agentGC is what serve.StaySmall sets for the command.
 const agentGC = 25
 
-// hostileHost has 10,000 processes in 5,000 cgroups with names of 200 bytes that are not
-// text, without memory.numa_stat: all of their numa_maps are read. Some have 2 MB of it, in
-// lines of 4 KiB.
+// hostileHost has 10,000 processes in 5,000 cgroups. The cgroups' names have 200 bytes that
+// are not text. Without memory.numa_stat all numa_maps are read. Some of these have 2 MB,
+// in lines of 4 KiB.
 func hostileHost() kerneltest.Files {
 	const top, cgroups, each = "/sys/fs/cgroup", 5000, 2
 	files := hostFiles()
@@ -54,7 +54,8 @@ func hostileHost() kerneltest.Files {
 	return files
 }
 
-// TestMemoryBesideAHostileUser holds what the agent has of memory under its bound.
+// TestMemoryBesideAHostileUser checks that the agent's memory stays below its
+// bound.
 func TestMemoryBesideAHostileUser(t *testing.T) {
 	kerneltest.InMemory(t)
 	root := kerneltest.Tree(t, hostileHost())
@@ -87,7 +88,7 @@ func TestMemoryBesideAHostileUser(t *testing.T) {
 	}
 }
 
-// memoryInUse is what the heap and the stacks have from the kernel.
+// memoryInUse is what the heap and the stacks have taken from the kernel.
 func memoryInUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

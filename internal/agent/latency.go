@@ -20,32 +20,33 @@ import (
 	"homenode/internal/unit"
 )
 
-// maxLatencyFile is what is read of a file that holds one number.
+// maxLatencyFile is how much is read of a file that holds one number, bytes.
 const maxLatencyFile = 64
 
-// stalePeriods is how old, in periods, a service's word may be: one that writes once a
-// period is late by one sometimes.
+// stalePeriods is how old a service's report may be, in periods. A service that writes
+// once a period is sometimes late by one.
 const stalePeriods = 3
 
-// latencyLimit is how long a file may take: one on a file system whose server is gone
-// would keep the round for ever. latencyMost of such are waited for behind the loop's back.
+// latencyLimit is how long reading a file may take: a file system whose server is gone
+// would block the round for ever. Up to latencyMost such reads stay pending in the
+// background.
 const latencyLimit, latencyMost = time.Second, 4
 
-// small is what was read of a file.
+// small is the content of a small file.
 type small struct {
 	text string
 	age  time.Duration
 	err  error
 }
 
-// latencies reads what services report of their quality.
+// latencies reads the latencies that services report.
 type latencies struct {
 	read func(file latencyFile, now time.Time) small // nil: readSmall
-	hang map[string]<-chan small                     // by file: asked for, and no answer yet
+	hang map[string]<-chan small                     // by file: reads that have not returned yet
 }
 
-// latencyFile is a file of a workload: the folder is the configuration's, up to where the
-// workload's name comes in; below it others write.
+// latencyFile is a file of one workload. The folder comes from the configuration, up to
+// the place of the workload's name; below it other users write.
 type latencyFile struct {
 	workload, folder, path string
 }
@@ -58,8 +59,8 @@ func latencyFileOf(pattern, workload string) latencyFile {
 	return latencyFile{workload, folder, strings.ReplaceAll(pattern[len(folder):], "{workload}", path.Base(workload))}
 }
 
-// of reads what a service says. Unknown with the reason where there is no such file, no
-// number in it, or an old one: a service that hangs writes no more.
+// of reads a service's latency. It is unknown, with the reason, if there is no such
+// file, no number in it, or an old one: a service that hangs does not write.
 func (l *latencies) of(pattern, workload string, now time.Time, period time.Duration) unit.Value[float64] {
 	file := latencyFileOf(pattern, workload)
 	got := l.inTime(file, now)
@@ -78,8 +79,8 @@ func (l *latencies) of(pattern, workload string, now time.Time, period time.Dura
 	return unit.Measured(seconds, file.String())
 }
 
-// inTime reads, or gives up: the reading goes on behind the loop's back, and its file is
-// not asked for again before it ended.
+// inTime reads a file, or gives up after latencyLimit. The read goes on in the
+// background, and the file is not read again before it has ended.
 func (l *latencies) inTime(file latencyFile, now time.Time) small {
 	if l.hang == nil {
 		l.hang = map[string]<-chan small{}
@@ -105,7 +106,7 @@ func (l *latencies) inTime(file latencyFile, now time.Time) small {
 	}
 }
 
-// settle forgets those that have answered meanwhile.
+// settle forgets the reads that have ended meanwhile.
 func (l *latencies) settle() {
 	for name, answer := range l.hang {
 		select {
@@ -116,8 +117,8 @@ func (l *latencies) settle() {
 	}
 }
 
-// readSmall opens a regular file of an owner that may report, and nothing else: a user who
-// may write to that folder must not make the agent wait, or report what only root may read.
+// readSmall opens only a regular file whose owner may report. A user who may write to that
+// folder must not be able to make the agent wait, or report what only root may read.
 func readSmall(file latencyFile, now time.Time) small {
 	f, err := unix.OpenBeneath(file.folder, file.path, func(owner, folderOwner uint32) bool {
 		return owner == 0 || int(owner) == os.Geteuid() || owner == folderOwner || kernel.RunsAs(kernel.Root{}, file.workload, owner)
@@ -142,7 +143,7 @@ func parseLatency(text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, errors.New("want one number of seconds") // what else it holds is not ours to tell
+		return 0, errors.New("want one number of seconds") // the file's content must not be disclosed
 	}
 	return v, nil
 }

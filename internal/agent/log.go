@@ -11,7 +11,7 @@ import (
 
 var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
-// Logger is a logger whose level and format can be changed while it is used.
+// Logger returns a logger whose level and format can change while it is used.
 func Logger(w io.Writer, c LogConfig) (*slog.Logger, func(LogConfig)) {
 	h := &logHandler{}
 	set := func(c LogConfig) {
@@ -26,7 +26,8 @@ func Logger(w io.Writer, c LogConfig) (*slog.Logger, func(LogConfig)) {
 	return slog.New(h), set
 }
 
-// logHandler hands on to the present handler. What With adds is lost: it is not used here.
+// logHandler passes records to the current handler. Attributes of With are lost: With is
+// not used here.
 type logHandler struct{ now atomic.Pointer[slog.Handler] }
 
 func (h *logHandler) Enabled(ctx context.Context, l slog.Level) bool {

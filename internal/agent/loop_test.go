@@ -25,15 +25,15 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// world is a toy host in a bubble's time: reading takes a while, and so does moving.
+// world is a toy host in a bubble's time. Reading takes time, and so does moving.
 type world struct {
 	windowtest.Host
-	speed   unit.Bytes    // a second that the machine moves at most
+	speed   unit.Bytes    // most that the machine moves per second
 	search  time.Duration // for pages, before the first is moved
 	last    time.Time
 	windows []window.Window
 	steps   []taken
-	loads   map[string]uint64 // a second
+	loads   map[string]uint64 // per second
 
 	approved atomic.Bool
 	mu       sync.Mutex // of speed, windows and steps
@@ -69,15 +69,15 @@ func (w *world) Machine() machine.Machine { return w.Host.Machine }
 func (w *world) EventTable() string       { return "test" }
 func (w *world) Close()                   {}
 
-// Apply takes its time over a move: batches at the step's rate or the machine's, until
-// the budget or the time is over, but one in any case.
+// Apply takes time for a move: batches at the step's rate or the machine's, until the
+// budget or the time is used up, but at least one.
 func (w *world) Apply(ctx context.Context, s action.Step) action.Outcome {
 	began, asked := time.Now(), s
 	if s.Kind == action.MovePages {
 		s.Budget = w.move(ctx, s)
 	}
 	w.Host.Apply([]action.Step{s})
-	outcomes := w.Host.Window().Outcomes // takes it out again
+	outcomes := w.Host.Window().Outcomes // removes it again
 	w.Host.Seq--
 	o := outcomes[len(outcomes)-1]
 	o.Step = asked
@@ -87,21 +87,22 @@ func (w *world) Apply(ctx context.Context, s action.Step) action.Outcome {
 	return o
 }
 
-// taken is safe to ask while the loop runs.
+// taken may be called while the loop runs.
 func (w *world) taken() []taken {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.steps)
 }
 
-// seen is how many windows there were, taken while the loop runs.
+// seen returns how many windows there were. It may be called while the loop
+// runs.
 func (w *world) seen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.windows)
 }
 
-// slow has the machine move a tenth from now on.
+// slow makes the machine move at a tenth of its speed from now on.
 func (w *world) slow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,12 +125,12 @@ func (w *world) move(ctx context.Context, s action.Step) (moved unit.Bytes) {
 	return moved
 }
 
-// start is of the bubble: all begin at the same time.
+// start is the bubble's start time, which all tests share.
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const testPeriod = 10 * time.Second
 
-// newLoop is an agent over a world of 4 nodes that is calm: nobody is approved.
+// newLoop returns an agent on a world of 4 nodes without approved workloads.
 func newLoop(t *testing.T, n int, size unit.Bytes) (*Agent, *world) {
 	w := &world{speed: unit.GiB, last: time.Now(), loads: map[string]uint64{}}
 	w.Shape([]int{0, 1, 2, 3}, 2, unit.TiB)
@@ -145,10 +146,10 @@ func newLoop(t *testing.T, n int, size unit.Bytes) (*Agent, *world) {
 	return a, w
 }
 
-// approve holds from the next window on.
+// approve takes effect from the next window on.
 func (w *world) approve(yes bool) { w.approved.Store(yes) }
 
-// run plays for so long, and says when the agent had ended.
+// run runs the agent for a duration, and returns when the agent had ended.
 func run(t *testing.T, a *Agent, play ...func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -164,9 +165,9 @@ func run(t *testing.T, a *Agent, play ...func()) {
 	}
 }
 
-// Pages begin to move after a window of the calm period. The windows are short again at
-// once and stay so, whether the rate limits or the machine, for one workload or more;
-// at the rate they move as much as it allows; and an unbind in the middle of it is acted
+// Pages begin to move after a window of the calm period. From then on the windows are
+// short, whether the rate or the machine is the limit, for one workload or more. If the
+// rate is the limit, they move as much as it allows. An unbind in the middle is acted
 // upon within two periods.
 func TestWindowsStayShortWhilePagesMove(t *testing.T) {
 	for _, c := range []struct {
@@ -200,7 +201,7 @@ func TestWindowsStayShortWhilePagesMove(t *testing.T) {
 	}
 }
 
-// checkWindows: the window before the first move was long, none after it is.
+// checkWindows: the window before the first move is long, and none after it is.
 func checkWindows(t *testing.T, w *world) {
 	t.Helper()
 	move := slices.IndexFunc(w.steps, func(s taken) bool { return s.Kind == action.MovePages })
@@ -236,7 +237,8 @@ func checkRestores(t *testing.T, w *world, n int, after time.Duration) {
 	}
 }
 
-// checkMoved: the loop's own time costs little of the rate, and nobody waits for ever.
+// checkMoved: the loop's own time costs little of the rate, and no workload waits for
+// ever.
 func checkMoved(t *testing.T, w *world, n int, rate unit.Bytes) {
 	t.Helper()
 	sum, by := unit.Bytes(0), map[string]unit.Bytes{}
@@ -257,7 +259,7 @@ func checkMoved(t *testing.T, w *world, n int, rate unit.Bytes) {
 	}
 }
 
-// A dry run knows in each window what the agent beside it has set by then.
+// In each window a dry run knows what the running agent has set until then.
 func TestDryRunLooksBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := newLoop(t, 1, unit.GiB)
@@ -283,7 +285,7 @@ func TestDryRunLooksBeside(t *testing.T) {
 	})
 }
 
-// What became of a setting is said as it is.
+// The log says what became of each setting.
 func TestLogRestored(t *testing.T) {
 	var out bytes.Buffer
 	a := &Agent{o: Options{Log: slog.New(slog.NewTextHandler(&out, nil))}}
@@ -303,9 +305,9 @@ func TestLogRestored(t *testing.T) {
 	}
 }
 
-// What is expected of a binding while its memory follows, and what it took, is in the
-// status and among the decisions; so is that it was undone, where the machine came to move
-// a tenth.
+// The status and the decisions hold what is expected of a binding while its memory
+// follows, and what it took. They also say that the binding was undone, if the machine's
+// speed fell to a tenth.
 func TestWayIsTold(t *testing.T) {
 	for _, slows := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

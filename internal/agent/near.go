@@ -12,9 +12,9 @@ import (
 	"homenode/internal/set"
 )
 
-// nearNodes turns the names of devices, PCI addresses and nodes into nodes. What is not
-// there, or is attached nowhere that the kernel knows, is a problem in words: devices
-// come and go, so it is no error of the configuration.
+// nearNodes turns the names of devices, PCI addresses and nodes into nodes. A device
+// that is missing, or whose node the kernel does not know, is a problem in words. It is
+// not an error of the configuration, because devices come and go.
 func nearNodes(m machine.Machine, names []string) (nodes set.NodeSet, problems []string) {
 	for _, name := range names {
 		id, why := nearNode(m, strings.TrimSpace(name))
@@ -27,7 +27,7 @@ func nearNodes(m machine.Machine, names []string) (nodes set.NodeSet, problems [
 	return nodes, problems
 }
 
-// nearNode is one node; why is "" if there is one.
+// nearNode returns one node. If there is none, why says so.
 func nearNode(m machine.Machine, name string) (id int, why string) {
 	if number, ok := strings.CutPrefix(name, "node"); ok {
 		id, err := strconv.Atoi(strings.TrimSpace(number))
@@ -44,10 +44,10 @@ func nearNode(m machine.Machine, name string) (id int, why string) {
 	}
 	id, ok := m.Devices[i].Node.Get()
 	if !ok {
-		return 0, "the kernel does not say at which node it is"
+		return 0, "the kernel does not say which node it is attached to"
 	}
 	if _, ok := m.Node(id); !ok {
-		return 0, fmt.Sprintf("it is at node %d, which this machine does not have", id)
+		return 0, fmt.Sprintf("it is attached to node %d, which this machine does not have", id)
 	}
 	return id, ""
 }

@@ -16,19 +16,20 @@ import (
 	"homenode/internal/owner/systemd"
 )
 
-// DefaultDockerMemory outlives a boot, as what Docker is asked for does.
+// DefaultDockerMemory outlives a reboot, as the settings of Docker's containers
+// do.
 const DefaultDockerMemory = "/var/lib/homenode/docker.json"
 
-// Runtimes says where container runtimes listen; "" is the default.
+// Runtimes says where container runtimes listen; "" means the default.
 type Runtimes struct {
 	DockerSocket     string
-	DockerMemory     string // what Docker's containers were, in case that the machine crashes
+	DockerMemory     string // file with the containers' original settings, in case the machine crashes
 	ContainerdSocket string
 }
 
-// NewMover moves all pages where that is allowed. Else the kernel would refuse each call
-// (kernel_move_pages in mm/migrate.c): then the pages that several processes map are not
-// asked for, and shared is false.
+// NewMover moves all pages if that is allowed. If not, shared is false and it does not
+// move pages that several processes map: the kernel would refuse every call that asks
+// for them (kernel_move_pages in mm/migrate.c).
 func NewMover() (m *migrate.Mover, shared bool, err error) {
 	powers, err := kernel.ReadPowers(kernel.Live().Root())
 	if err != nil {
@@ -45,7 +46,7 @@ func NewMover() (m *migrate.Mover, shared bool, err error) {
 //	                               ├─▶ docker      containers
 //	                               └─▶ containerd  containers that nothing above it manages
 //
-// Each is a journal.Link: it hands on what it does not own. OwnersWith fails where no cgroup
+// Each is a journal.Link: it passes on what it does not own. OwnersWith fails if no cgroup
 // can be bound.
 func OwnersWith(cfg cgroup.Config, runtimes Runtimes) (journal.Link, error) {
 	cgroups, err := cgroup.New(kernel.Live(), cfg)
@@ -55,7 +56,8 @@ func OwnersWith(cfg cgroup.Config, runtimes Runtimes) (journal.Link, error) {
 	return withManagers(cfg, runtimes, cgroups)
 }
 
-// withManagers adds the managers of cgroups. None is asked before it is needed.
+// withManagers adds the managers of cgroups. A manager is not asked before it
+// is needed.
 func withManagers(cfg cgroup.Config, runtimes Runtimes, cgroups *cgroup.Applier) (journal.Link, error) {
 	units, err := systemd.New(kernel.Live(), systemd.Config{Pages: cgroups})
 	if err != nil {
@@ -79,8 +81,8 @@ func withManagers(cfg cgroup.Config, runtimes Runtimes, cgroups *cgroup.Applier)
 	return withThreads(cfg.DirectOwners, router, nil)
 }
 
-// Owners can put back all that a homenode may have left: threads everywhere, and, where
-// there is a cpuset, cgroups and what their managers were asked for.
+// Owners can restore all that an earlier homenode may have left: threads everywhere,
+// and, if there is a cpuset, cgroups and the requests to their managers.
 func Owners(directOwners []string, runtimes Runtimes) (journal.Link, error) {
 	cfg := cgroup.Config{DirectOwners: directOwners}
 	cgroups, why := cgroup.New(kernel.Live(), cfg)
@@ -90,8 +92,8 @@ func Owners(directOwners []string, runtimes Runtimes) (journal.Link, error) {
 	return withManagers(cfg, runtimes, cgroups)
 }
 
-// withThreads adds what belongs to no cgroup: resctrl's groups, and threads, which an
-// earlier homenode may have left pinned.
+// withThreads adds the owners of what belongs to no cgroup: resctrl's groups, and
+// threads, which an earlier homenode may have left pinned.
 func withThreads(directOwners []string, next journal.Link, why error) (journal.Link, error) {
 	groups, err := resctrl.New(kernel.Live(), resctrl.Config{DirectOwners: directOwners}, next, why)
 	if err != nil {

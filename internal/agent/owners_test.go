@@ -20,7 +20,7 @@ import (
 	"homenode/internal/owner/cgroup"
 )
 
-// last is the end of a chain, which knows all that an owner may know.
+// last is the end of a chain. It has every method that an owner may have.
 type last struct{ ended []string }
 
 var (
@@ -46,8 +46,8 @@ func (l *last) Inherited(journal.Family) ([]journal.Inherited, error) {
 	return []journal.Inherited{{ID: 77}}, theLast
 }
 
-// Whatever the journal may ask of an owner gets through all links of the chain that is
-// really built.
+// Whatever the journal may ask of an owner reaches the end of the chain that New
+// builds.
 func TestNoLinkKeepsAnythingBack(t *testing.T) {
 	end := &last{}
 	chain, err := withThreads(nil, end, nil)
@@ -79,7 +79,8 @@ func TestNoLinkKeepsAnythingBack(t *testing.T) {
 	}
 }
 
-// Who is left alone is so for classes, too, and the configuration's direct_owners count.
+// A workload that is left alone is left alone for classes too, unless direct_owners
+// names its owner.
 func TestClassesOfThoseLeftAlone(t *testing.T) {
 	for workload, owner := range map[string]string{
 		"/kubepods.slice/kubepods-pod1.slice/c": "kubelet", "/system.slice/crio-1a.scope": "crio",
@@ -102,8 +103,8 @@ func TestClassesOfThoseLeftAlone(t *testing.T) {
 	}
 }
 
-// After a reboot, what Docker was asked for before is put back: by the owner that
-// 'homenode restore' and the agent use.
+// After a reboot, the original settings of Docker's containers are restored by
+// the owner that 'homenode restore' and the agent use.
 func TestDockerAfterRebootThroughTheChain(t *testing.T) {
 	const id = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f809"
 	dir, err := os.MkdirTemp("", "docker") // t.TempDir is too long for a socket

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Reloaded says what a new configuration changes.
+// Reloaded describes what a new configuration changes.
 type Reloaded struct {
 	At      time.Time `json:"at"`
-	Changed []string  `json:"changed"` // with the next round
-	// Waits are settings that differ in the file and take a restart.
+	Changed []string  `json:"changed"` // takes effect with the next round
+	// Waits are settings that differ in the file and need a restart.
 	Waits []string `json:"waits_for_restart,omitempty"`
-	Error string   `json:"error,omitempty"` // nothing was changed
+	Error string   `json:"error,omitempty"` // why nothing was changed
 }
 
-// ErrNoReload says that this agent was not started from a file.
+// ErrNoReload is returned by an agent that was not started from a file.
 var ErrNoReload = errors.New("this agent has no configuration file to read again")
 
-// ErrConfig is wrapped when a new configuration is not to be had; the old one stays.
-var ErrConfig = errors.New("the configuration is as it was")
+// ErrConfig is wrapped when a new configuration cannot be used; the old one stays.
+var ErrConfig = errors.New("the configuration is unchanged")
 
-// settings are a configuration's parts by their names in the file. Those that name what
-// was opened at the start (a lock, counters, sockets) take a restart.
+// settings are the parts of a configuration by their names in the file. Those that name
+// what is opened at the start (a lock, counters, sockets) need a restart.
 var settings = []struct {
 	name    string
 	restart bool
@@ -56,7 +56,7 @@ var settings = []struct {
 	{"metrics: listen", true, func(c *Config) any { return c.Metrics.Listen }},
 }
 
-// adopt is next, with old's settings where those take a restart.
+// adopt returns next, with old's values of the settings that need a restart.
 func adopt(old, next Config) (Config, Reloaded) {
 	r := Reloaded{Changed: []string{}}
 	for _, s := range settings {
@@ -75,9 +75,9 @@ func adopt(old, next Config) (Config, Reloaded) {
 	return next, r
 }
 
-// Reload reads the configuration again. A good one is taken by the next round, which is
-// no more than a period away; with a bad one everything stays, and the error says why. It
-// is safe to call at any time, from any goroutine.
+// Reload reads the configuration again. The next round, at most one period away, takes a
+// good one. After a bad one nothing changes, and the error says why. It is safe to call
+// at any time, from any goroutine.
 func (a *Agent) Reload() (Reloaded, error) {
 	if a.o.Load == nil {
 		return Reloaded{}, ErrNoReload
@@ -92,7 +92,7 @@ func (a *Agent) Reload() (Reloaded, error) {
 		a.o.Log.Error("reload: "+ErrConfig.Error(), "error", err)
 		return r, errors.Join(ErrConfig, err)
 	}
-	if a.o.DryRun { // its files are in a folder of their own
+	if a.o.DryRun { // a dry run's files are in their own folder
 		next.StateDir = a.started.StateDir
 		next = dryConfig(next, next.StateDir)
 	}
@@ -106,7 +106,7 @@ func (a *Agent) Reload() (Reloaded, error) {
 	return r, nil
 }
 
-// swap takes a configuration that waits, between two rounds.
+// swap takes a pending configuration, between two rounds.
 func (a *Agent) swap() {
 	a.mu.Lock()
 	next := a.pending
@@ -117,7 +117,7 @@ func (a *Agent) swap() {
 	}
 	old := a.o.Config
 	a.o.Config = *next
-	a.quiet = 0 // what is new may want to act
+	a.quiet = 0 // the new configuration may lead to an action
 	a.status.Period = next.Period
 	if a.o.Relog != nil && old.Log != next.Log {
 		a.o.Relog(next.Log)
@@ -129,9 +129,9 @@ func (a *Agent) swap() {
 	a.resolveNear()
 }
 
-// Exclude keeps a workload from being bound until then: for the policy its service is not
-// approved. One that is bound is unbound with the next round. It lasts as long as this
-// agent runs, at most. False: too many are excluded already.
+// Exclude keeps a workload from being bound until a time: to the policy its service is
+// not approved. A bound workload is unbound in the next round. The exclusion ends with
+// the agent at the latest. False means that too many workloads are excluded already.
 func (a *Agent) Exclude(workload string, until time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,18 +147,18 @@ func (a *Agent) Exclude(workload string, until time.Time) bool {
 	return true
 }
 
-// awake tells the loop that something new waits.
+// awake tells the loop that a configuration or exclusion is pending.
 func (a *Agent) awake() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // it knows
+	default: // the loop knows already
 	}
 }
 
-// maxExcluded bounds what the API may make the agent remember.
+// maxExcluded bounds how many exclusions the API may make the agent remember.
 const maxExcluded = 10_000
 
-// Include ends an exclusion; false: there was none.
+// Include ends an exclusion. False means that there was none.
 func (a *Agent) Include(workload string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,7 +168,7 @@ func (a *Agent) Include(workload string) bool {
 	return was
 }
 
-// excludedNow forgets what is over.
+// excludedNow drops the exclusions that have ended.
 func (a *Agent) excludedNow(now time.Time) []Excluded {
 	a.mu.Lock()
 	defer a.mu.Unlock()

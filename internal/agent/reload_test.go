@@ -44,8 +44,8 @@ func served(t *testing.T, text *string) (*Agent, *world) {
 	return a, w
 }
 
-// A new configuration is taken within a period, also from a calm one; a bad one changes
-// nothing; and what takes a restart is said.
+// A new configuration is taken within a period, also during a calm period. A bad one
+// changes nothing. Settings that need a restart are reported.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := "period: 10s\ncalm_period: 100s\nservices: [{name: w, match: /w0}]"
@@ -80,13 +80,14 @@ func TestReload(t *testing.T) {
 					t.Errorf("%+v", v.Status.Totals)
 				}
 				if got := v.Status.Workloads[0].Nodes; got.IsEmpty() {
-					t.Error("a bad configuration unbound")
+					t.Error("a bad configuration unbound the workload")
 				}
 			})
 	})
 }
 
-// Excluded, a workload is unbound within a period or two, and left alone until then.
+// An excluded workload is unbound within two periods, and left alone until the
+// exclusion ends.
 func TestExclude(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := "period: 10s\ncalm_period: 100s\nservices: [{name: w, match: /w0, approved: true}]"
@@ -118,13 +119,13 @@ func TestExclude(t *testing.T) {
 				}
 			})
 		if a.Include("/w0") {
-			t.Error("there was nothing to end")
+			t.Error("Include found no exclusion")
 		}
 	})
 }
 
-// Decisions, recording and histories are where the configuration says, and a recording
-// says by which configuration was decided.
+// Decisions, recording and histories are written to where the configuration says. A
+// recording holds the configuration that decided.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -132,7 +133,7 @@ func TestFiles(t *testing.T) {
 		a, _ := served(t, &text)
 		path := a.o.Config.History.Path
 		run(t, a, func() { time.Sleep(90 * time.Second) }, func() {
-			if _, err := os.Stat(path); err != nil { // the first is saved at once
+			if _, err := os.Stat(path); err != nil { // the first history is saved at once
 				t.Error(err)
 			}
 		}, func() { time.Sleep(90 * time.Second) })
@@ -157,12 +158,12 @@ func TestFiles(t *testing.T) {
 		b.o.Config.History.Path = path
 		b.readHistory()
 		if !reflect.DeepEqual(b.policy.Histories(), nodes) {
-			t.Error("the next agent does not know what this one did")
+			t.Error("the next agent does not know the decisions of this one")
 		}
 	})
 }
 
-// What cannot be written is warned of once, and the loop goes on.
+// A file that cannot be written is logged once, and the loop continues.
 func TestFilesFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := "period: 10s\ndecisions: /dev/null/x\nrecord: /dev/full\nhistory: /proc/nobody/x\nservices: [{name: w, match: /w0, approved: true}]"
@@ -243,7 +244,7 @@ func TestNear(t *testing.T) {
 
 func TestReadLatency(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) { // its time is now
+	write := func(name, text string) { // its modification time is now
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -267,8 +268,8 @@ func TestReadLatency(t *testing.T) {
 	}
 }
 
-// A link, a second name of another file, a device, or somebody else's file tells nothing,
-// nor does it make the round wait.
+// A link, a second name of another file, a device, or another user's file tells nothing,
+// and does not block the round.
 func TestLatencyFileIsItsOwn(t *testing.T) {
 	dir, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -303,7 +304,8 @@ func TestLatencyFileIsItsOwn(t *testing.T) {
 	}
 }
 
-// A file that does not answer costs its time once, and not again before it has answered.
+// A file that does not answer costs its timeout once. It is not read again before it has
+// answered.
 func TestLatencyFileHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan bool)
@@ -353,7 +355,7 @@ func FuzzParseLatency(f *testing.F) {
 	})
 }
 
-// Level and format change while the logger is used.
+// Level and format can change while the logger is used.
 func TestLogger(t *testing.T) {
 	var out bytes.Buffer
 	log, set := Logger(&out, LogConfig{Level: "warn", Format: "text"})

@@ -17,12 +17,11 @@ import (
 	"homenode/internal/owner/cgroup"
 )
 
-// recover puts back what an agent that was killed left behind, what was left frozen
-// first.
+// recover restores what a killed agent left. Frozen processes come first.
 func (a *Agent) recover(ctx context.Context) error {
 	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), a.o.Config.StateDir)
 	a.recovered(thawed)
-	if err != nil { // the loop does not depend on it, and the next start tries again
+	if err != nil { // the loop does not need it, and the next start tries again
 		a.o.Log.Error("thaw what an earlier homenode left frozen", "error", err)
 	}
 	if n, err := hotness.CleanLeft(kernel.Live()); err != nil {
@@ -32,7 +31,7 @@ func (a *Agent) recover(ctx context.Context) error {
 	}
 	restored, err := a.journal.Restore(ctx, a.owner)
 	a.recovered(restored)
-	if damage := a.journal.Damage(); damage != nil { // the loop goes on: what is left looks like another program's
+	if damage := a.journal.Damage(); damage != nil { // the loop continues: settings whose records are lost look like another program's
 		a.o.Log.Error("journal", "error", damage)
 		a.status.Recovered = append(a.status.Recovered, damage.Error())
 		a.tellSuspects(ctx)
@@ -50,14 +49,14 @@ func (a *Agent) recovered(restored []journal.Restored) {
 	}
 }
 
-// became is what became of a setting that was to be put back.
+// became describes what became of a setting that had to be restored.
 var became = map[journal.Result]string{
-	journal.PutBack: "put back", journal.Already: "it was as before", journal.Equivalent: "put back to what means the same",
-	journal.Left: "left as another program has set it since", journal.Vanished: "gone, with its workload",
+	journal.PutBack: "put back", journal.Already: "it was as before already", journal.Equivalent: "put back to what means the same",
+	journal.Left: "left alone: another program has changed it since", journal.Vanished: "gone, with its workload",
 	journal.Kept: "kept for now", journal.NotDone: "not put back",
 }
 
-// logRestored warns of what is still outstanding.
+// logRestored warns of settings that are still outstanding.
 func (a *Agent) logRestored(whose string, r journal.Restored) {
 	level := slog.LevelInfo
 	if r.Result == journal.Kept || r.Result == journal.NotDone {
@@ -66,12 +65,12 @@ func (a *Agent) logRestored(whose string, r journal.Restored) {
 	a.o.Log.Log(context.Background(), level, whose+became[r.Result], "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
 }
 
-// putBackLimit is how long an ending agent tries; a write to cpuset.mems waits
-// for the pages it migrates.
+// putBackLimit is how long an ending agent tries to restore. A write to
+// cpuset.mems waits for the pages that it migrates.
 const putBackLimit = 60 * time.Second
 
-// putBack undoes everything this agent set. What fails stays in the journal for
-// `homenode restore` or the next start.
+// putBack undoes everything that this agent set. What fails stays in the
+// journal for `homenode restore` or the next start.
 func (a *Agent) putBack(r *running) error {
 	close(r.back)
 	a.pulse.end()
@@ -94,10 +93,11 @@ func (a *Agent) putSettingsBack() error {
 	return errors.Join(err, a.journal.Compact())
 }
 
-// Restore puts back what a killed agent left, without starting one, thaws what a
-// killed homenode left frozen, which does not wait for the rest to be possible, and
-// switches off what a killed search for hot pages left on. A
-// running agent holds the lock: the error names it.
+// Restore does what a starting agent does to recover, without starting one: it
+// restores what a killed agent left, thaws what a killed homenode left frozen, and
+// switches off what a killed search for hot pages left on. Thawing does not wait
+// until the rest is possible. If an agent is running, it holds the lock, and the
+// error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
 	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
 	_, err1 := hotness.CleanLeft(kernel.Live())
@@ -105,8 +105,8 @@ func Restore(ctx context.Context, stateDir string, directOwners []string, runtim
 	return append(thawed, restored...), errors.Join(err, err1, err2)
 }
 
-// Foresee says what Restore would do, and changes nothing. What a killed search for hot
-// pages left on is not among it.
+// Foresee says what Restore would do, and changes nothing. It does not cover what a
+// killed search for hot pages left on.
 func Foresee(stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
 	thaw, err := cgroup.ForeseeThaw(kernel.Live(), stateDir)
 	boot, err1 := kernel.BootID(kernel.Root{})
@@ -118,7 +118,7 @@ func Foresee(stateDir string, directOwners []string, runtimes Runtimes) ([]journ
 	return append(thaw, settings...), errors.Join(err, err1)
 }
 
-// restoreSettings puts threads back also where no cgroup can be.
+// restoreSettings restores threads even where cgroups cannot be restored.
 func restoreSettings(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
 	owner, err := Owners(directOwners, runtimes)
 	if err != nil {
@@ -132,19 +132,20 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 	return restored, errors.Join(err, j.Compact(), j.Damage(), j.Close())
 }
 
-// tellSuspects logs what may be left of a journal that was damaged.
+// tellSuspects logs settings that may be left over from a damaged journal.
 func (a *Agent) tellSuspects(ctx context.Context) {
 	all, err := kernel.Suspects(ctx, kernel.Root{}, a.journal.Ours)
 	if err != nil {
 		a.o.Log.Error("look for what the damaged journal may have left", "error", err)
 	}
 	for _, s := range all {
-		a.o.Log.Warn("this may be left of the damaged journal", "cgroup", s.Workload, "what", s.What, "undo", s.Undo)
+		a.o.Log.Warn("this may be left over from the damaged journal", "cgroup", s.Workload, "what", s.What, "undo", s.Undo)
 		a.status.Recovered = append(a.status.Recovered, s.String())
 	}
 }
 
-// Suspects lists what journals that were damaged may have left, for people to tell.
+// Suspects lists settings that damaged journals may have left, for a person to
+// judge.
 func Suspects(ctx context.Context, stateDir string) ([]kernel.Suspect, error) {
 	b := Beside{Dir: stateDir}
 	if err := b.Look(); err != nil {
@@ -153,8 +154,8 @@ func Suspects(ctx context.Context, stateDir string) ([]kernel.Suspect, error) {
 	return kernel.Suspects(ctx, kernel.Root{}, b.Ours)
 }
 
-// ForgetDamage removes what is kept of damaged journals in a state folder, of settings and
-// of what was frozen. A running agent holds the lock: the error names it.
+// ForgetDamage removes the kept damaged journals from a state folder, both of settings and
+// of freezing. If an agent is running, it holds the lock, and the error names it.
 func ForgetDamage(stateDir string) error {
 	return errors.Join(forget(stateDir), forget(filepath.Join(stateDir, cgroup.FreezeDir)))
 }

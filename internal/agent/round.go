@@ -17,9 +17,9 @@ import (
 	"homenode/internal/window"
 )
 
-// Run loops until the context ends or the rounds are over, then puts everything
-// back. Trouble in one round is logged; the next one tries again. A round that hangs does
-// not keep Run from ending: see end.
+// Run loops until the context ends or the rounds are over, then restores everything. If a
+// round fails, that is logged and the next one tries again. If a round hangs, Run still
+// ends: see end.
 func (a *Agent) Run(ctx context.Context) error {
 	r := &running{ended: make(chan error, 1), back: make(chan struct{}), state: a.o.Config.StateDir}
 	r.restore = a.restoreAnew
@@ -55,7 +55,7 @@ func (a *Agent) loop(ctx context.Context, r *running) error {
 		if ctx.Err() != nil || (a.o.Rounds > 0 && a.status.Rounds >= a.o.Rounds) {
 			return a.putBack(r)
 		}
-		if a.o.Play != nil { // as fast as it goes
+		if a.o.Play != nil { // as fast as possible
 			continue
 		}
 		if !a.wait(ctx, timer, began) {
@@ -64,9 +64,9 @@ func (a *Agent) loop(ctx context.Context, r *running) error {
 	}
 }
 
-// wait waits until the next round is due; false: the context has ended. A new configuration
-// or exclusion ends a calm period, but a window is never shorter than the period: its
-// figures would mean little.
+// wait waits until the next round is due. It returns false if the context has ended. A new
+// configuration or exclusion ends a calm period. A window is never shorter than the period,
+// because its figures would mean little.
 func (a *Agent) wait(ctx context.Context, timer *time.Timer, began time.Time) bool {
 	for {
 		timer.Reset(a.period() - time.Since(began))
@@ -82,7 +82,7 @@ func (a *Agent) wait(ctx context.Context, timer *time.Timer, began time.Time) bo
 }
 
 // period is how long until the next window: short while something is under way,
-// longer once nothing was to be done for a while. A reading costs about the same
+// longer after several windows without a step. A reading costs about the same
 // whether anything happens or not.
 func (a *Agent) period() time.Duration {
 	if a.quiet >= calmAfter {
@@ -91,11 +91,11 @@ func (a *Agent) period() time.Duration {
 	return a.o.Config.Period
 }
 
-// calmAfter is how many windows without a step make it calm. Fewer save more;
-// more follow a change of load sooner.
+// calmAfter is how many windows without a step begin the calm period. Fewer
+// save more CPU time; more react sooner to a change of load.
 const calmAfter = 5
 
-// round is one window of the loop (control.Loop), and what is reported of it.
+// round is one window of the loop (control.Loop), with its reports.
 func (a *Agent) round(ctx context.Context) error {
 	a.swap()
 	start := time.Now()
@@ -117,7 +117,8 @@ func (a *Agent) round(ctx context.Context) error {
 	return nil
 }
 
-// arrange gives the loop its parts, as the configuration of this round says.
+// arrange gives the loop its parts, according to the configuration of this
+// round.
 func (a *Agent) arrange() {
 	l := &a.control
 	l.World, l.Policy, l.Applier = host{a}, control.PolicyFunc(a.decide), a.inOrder()
@@ -125,20 +126,20 @@ func (a *Agent) arrange() {
 	l.Decided, l.Took = a.noteDecided, a.noteStep
 }
 
-// inOrder takes steps. All page moves of a window may take one and a half periods
-// together: at their rate they take a period, actuate's turn; the rest is for finding the
-// pages, and for a machine that is slower than the rate. Longer, and an unbind or a drift
-// would wait for more than two periods.
+// inOrder takes steps. All page moves of a window together may take one and a half
+// periods. At their rate they take one period, as actuate plans. The rest is for finding
+// the pages, and for a machine that is slower than the rate. If they took longer, an
+// unbind or a drift would wait for more than two periods.
 func (a *Agent) inOrder() control.InOrder {
 	return control.InOrder{Take: a.apply.Apply, Now: time.Now, MoveLimit: a.o.Config.Period * 3 / 2}
 }
 
-// host is the loop's world.
+// host is what the loop acts on.
 type host struct{ *Agent }
 
 func (h host) Machine() machine.Machine { return h.reader.Machine() }
 
-// Read names what it reads.
+// Read reads a window and names its workloads.
 func (h host) Read(ctx context.Context) (window.Window, error) {
 	var problem error
 	if h.beside != nil {
@@ -155,7 +156,8 @@ func (h host) Read(ctx context.Context) (window.Window, error) {
 	return w, nil
 }
 
-// decide is the loop's policy. The window is recorded first, as it was read and named.
+// decide runs the loop's policy. It records the window first, as it was read and
+// named.
 func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Action) {
 	a.record(w)
 	a.deciding = time.Now()
@@ -163,7 +165,7 @@ func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Act
 	return actions
 }
 
-// noteDecided reports what was decided, before the first step is taken.
+// noteDecided reports the decisions, before the first step is taken.
 func (a *Agent) noteDecided(r control.Round) {
 	a.totals.DecideTimes.observe(time.Since(a.deciding))
 	a.remember(r.Window, r.Actions)
@@ -174,7 +176,7 @@ func (a *Agent) noteDecided(r control.Round) {
 	}
 }
 
-// noteStep reports a step that was taken, or refused.
+// noteStep reports a step that was taken or refused.
 func (a *Agent) noteStep(o action.Outcome) {
 	s := o.Step
 	a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
@@ -182,17 +184,18 @@ func (a *Agent) noteStep(o action.Outcome) {
 	a.totals.took(o)
 }
 
-// endGone ends the records of workloads that were bound when they ended.
+// endGone ends the records of bound workloads that have ended.
 func (a *Agent) endGone(ctx context.Context, w window.Window) {
 	if a.journal == nil || ctx.Err() != nil {
 		return
 	}
 	if err := EndGone(a.journal, a.owner, w); err != nil {
-		a.o.Log.Warn("end the records of what is gone", "error", err)
+		a.o.Log.Warn("end the records of workloads that are gone", "error", err)
 	}
 }
 
-// EndGone ends the records of workloads that are gone from this window and from the host.
+// EndGone ends the records of workloads that are gone both from this window and from the
+// host.
 func EndGone(j *journal.Journal, owner journal.Owner, w window.Window) error {
 	return j.EndGone(owner, func(workload string) bool {
 		_, ok := w.WorkloadIndex(workload)

@@ -13,14 +13,15 @@ import (
 	"homenode/internal/unit"
 )
 
-// Where an agent with the default state folder keeps what outlives a reboot. With
-// another folder, as tests and second agents have, both are in that.
+// Paths of the files that outlive a reboot, for an agent with the default state
+// folder. With another folder, as in tests and second agents, both files are in
+// that folder.
 const (
 	defaultDecisions = "/var/log/homenode/decisions.jsonl"
 	defaultHistory   = "/var/lib/homenode/history.json"
 )
 
-// none is what switches a file or the socket off.
+// none is the value that switches a file or the socket off.
 const none = "none"
 
 // Running is the part of the configuration that is about the agent itself.
@@ -33,42 +34,43 @@ type Running struct {
 	Metrics   MetricsConfig
 }
 
-// LogConfig is how the agent logs.
+// LogConfig is the level and format of the agent's log.
 type LogConfig struct {
 	Level  string `yaml:"level"`  // debug, info, warn, error
 	Format string `yaml:"format"` // text, json
 }
 
-// FileConfig is a file of lines that is rotated.
+// FileConfig is a rotated file of lines.
 type FileConfig struct {
 	Path string     // "": none
 	Size unit.Bytes // of one file
-	Keep int        // older ones beside it
+	Keep int        // number of older files beside it
 }
 
-// HistoryConfig is where nodes' histories are kept across restarts.
+// HistoryConfig says where the nodes' histories are kept across restarts.
 type HistoryConfig struct {
 	Path  string // "": nowhere
 	Every time.Duration
 }
 
-// APIConfig is the local API.
+// APIConfig configures the local API.
 type APIConfig struct {
 	Socket string // "": none
-	// Asked says that the configuration names it: else a socket that cannot be made is only
-	// warned of.
+	// Asked says that the configuration names the socket. If it does not, a socket that
+	// cannot be made is only a warning.
 	Asked      bool
-	Group      string // may read; "": root alone
-	WriteGroup string // may also change; "": root alone
+	Group      string // group that may read; "": only root may
+	WriteGroup string // group that may also change things; "": only root may
 }
 
-// MetricsConfig is what Prometheus gets.
+// MetricsConfig configures the metrics for Prometheus.
 type MetricsConfig struct {
-	Listen       string // TCP address for metrics and health alone; "": the socket only
-	MaxWorkloads int    // with series of their own; the rest is counted
+	Listen       string // TCP address that serves only metrics and health; "": only the socket serves them
+	MaxWorkloads int    // number of workloads with series of their own; the others are counted
 }
 
-// FileRunning is the file's form of Running (the YAML library sets exported fields only).
+// FileRunning is the form of Running in the file (the YAML library sets exported fields
+// only).
 type FileRunning struct {
 	Log           LogConfig     `yaml:"log"`
 	Decisions     string        `yaml:"decisions"`
@@ -90,9 +92,9 @@ type FileRunning struct {
 	} `yaml:"metrics"`
 }
 
-// defaultRunning: a decision is about 2 kB, so five files of 16 MiB are some 40,000 of
-// them. A window of 50 workloads on 8 nodes is some 150 kB, so two files of 1 GiB are a
-// day and a half of windows of 10 s. A history that is 10 minutes old lacks 60 of 512
+// defaultRunning: a decision is about 2 kB, so five files of 16 MiB hold some 40,000 of
+// them. A window of 50 workloads on 8 nodes is some 150 kB, so two files of 1 GiB hold
+// a day and a half of windows of 10 s. A history that is 10 minutes old lacks 60 of 512
 // windows.
 func defaultRunning() FileRunning {
 	r := FileRunning{
@@ -157,11 +159,11 @@ func (r Running) validate() error {
 			wrong("%s_keep is %d: want 0 to 1000", name, f.Keep)
 		}
 	}
-	if most := 256 * unit.MiB; r.Decisions.Size > most { // a question reads a file from its beginning
+	if most := 256 * unit.MiB; r.Decisions.Size > most { // a query reads a file from its beginning
 		wrong("decisions_size is %v: want at most %v", r.Decisions.Size, most)
 	}
 	if r.API.WriteGroup != "" && r.API.Group == "" {
-		wrong("api: write_group is %q without group: the socket would be root's alone", r.API.WriteGroup)
+		wrong("api: write_group is %q without group: only root could use the socket: set group too", r.API.WriteGroup)
 	}
 	if r.History.Every < time.Second {
 		wrong("history_every is %v: want at least 1s", r.History.Every)

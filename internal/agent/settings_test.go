@@ -24,7 +24,7 @@ import (
 	"homenode/internal/window"
 )
 
-// other changes a value, and everything in it.
+// other returns a value with everything in it changed.
 func other(t *testing.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -40,8 +40,8 @@ func other(t *testing.T, v reflect.Value) {
 	}
 }
 
-// Every field of a configuration is some setting's: a change is taken or waits, and what
-// waits is not shown as if it were in force.
+// Every field of a configuration belongs to a setting. A change is taken or waits, and a
+// waiting change is not shown as if it were in force.
 func TestSettingsAreAll(t *testing.T) {
 	old, err := ParseConfig(nil, "c.yaml")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestSettingsAreAll(t *testing.T) {
 			case slices.Contains([]string{"Running", "Runtimes", "Decisions", "Record", "History", "API", "Metrics"}, f.Name):
 				walk(name, index, f.Type)
 				continue
-			case f.Name == "Text": // the file as a whole
+			case f.Name == "Text": // the whole file
 				continue
 			}
 			next := old
@@ -83,7 +83,7 @@ func TestSettingsAreAll(t *testing.T) {
 	walk("Config", nil, reflect.TypeFor[Config]())
 }
 
-// What resctrl asks is the configuration of now.
+// Resctrl uses the current configuration.
 func TestServiceOfAfterReload(t *testing.T) {
 	a := &Agent{o: Options{Config: Config{Services: []Service{{Name: "old", Match: "/w"}}}}}
 	ask := a.serviceOf
@@ -93,8 +93,8 @@ func TestServiceOfAfterReload(t *testing.T) {
 	}
 }
 
-// A dry run takes nothing that the agent beside it has, also where the configuration
-// names it; a recording writes over no figures of the host.
+// A dry run takes nothing that belongs to the running agent, even if the
+// configuration names it. A recording does not overwrite the host's figures.
 func TestDryConfig(t *testing.T) {
 	c, err := ParseConfig([]byte("api: {socket: /run/h/api.sock}\nmetrics: {listen: \":9464\"}\ndecisions: /var/log/d\nrecord: /var/log/r\nhistory: /var/lib/h"), "c.yaml")
 	if err != nil {
@@ -118,7 +118,7 @@ func TestDryConfig(t *testing.T) {
 	}
 }
 
-// broken cannot be read from some time on.
+// broken cannot be read after some time.
 type broken struct {
 	*world
 	now atomic.Bool
@@ -131,7 +131,8 @@ func (b *broken) Read(ctx context.Context) (window.Window, error) {
 	return b.world.Read(ctx)
 }
 
-// While no window can be read the counters go on, so that somebody sees it.
+// While no window can be read the counters rise, so that the failure is
+// visible.
 func TestFailingRoundsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := "period: 10s\ncalm_period: 10s"
@@ -154,7 +155,8 @@ func TestFailingRoundsAreCounted(t *testing.T) {
 	})
 }
 
-// A problem is warned of when it is new, and a status does not list thousands.
+// A problem is logged when it is new, and a status does not list thousands of
+// them.
 func TestProblems(t *testing.T) {
 	var out bytes.Buffer
 	a := &Agent{o: Options{Log: slog.New(slog.NewTextHandler(&out, nil))}, past: map[string][]Decision{}}
@@ -195,7 +197,7 @@ func TestReloadKeepsRecording(t *testing.T) {
 	})
 }
 
-// Beyond so many an exclusion is refused, and one that is there may change.
+// Beyond the limit a new exclusion is refused, and an existing one may change.
 func TestMostExcluded(t *testing.T) {
 	a := &Agent{o: Options{Log: slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1)}
 	for i := range maxExcluded {
@@ -204,11 +206,11 @@ func TestMostExcluded(t *testing.T) {
 		}
 	}
 	if a.Exclude("more", time.Unix(1, 0)) || !a.Exclude("5", time.Unix(2, 0)) {
-		t.Error("not as many as there may be")
+		t.Error("fewer exclusions than the limit allows")
 	}
 }
 
-// The status is for whom the API is for.
+// The status is for the group that the API is for.
 func TestWhoReadsTheStatus(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, statusName)
@@ -251,6 +253,6 @@ func TestConfigIsBounded(t *testing.T) {
 		}
 	}
 	if _, err := ParseConfig(bytes.Repeat([]byte("# nothing\n"), MaxConfig/10+1), "c.yaml"); err == nil || !strings.Contains(err.Error(), "at most") {
-		t.Errorf("its text: %v", err)
+		t.Errorf("an oversized text: %v", err)
 	}
 }

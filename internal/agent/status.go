@@ -32,14 +32,15 @@ const (
 	statusName   = "status.json"
 	socketName   = "api.sock" // of the API, unless the configuration names another
 	// pastLength is how many decisions are remembered per workload; the decision log has
-	// the others. One is 2 kB: 16 of them made the status of 50 workloads a megabyte, and
-	// the agent too large (make bench-agent).
+	// the others. One decision is 2 kB: 16 of them made the status of 50 workloads a
+	// megabyte, and the agent too large (make bench-agent).
 	pastLength = 4
-	// pastAlternatives is how many of a past decision's alternatives are remembered.
+	// pastAlternatives is how many alternatives of a past decision are remembered.
 	pastAlternatives = 6
 )
 
-// Status is what an agent last saw, decided and did; status.json.
+// Status is what an agent last saw, decided and did. It is the content of
+// status.json.
 type Status struct {
 	Schema     int              `json:"schema"`
 	PID        int              `json:"pid"`
@@ -49,33 +50,33 @@ type Status struct {
 	Machine    string           `json:"machine"` // its origin
 	EventTable string           `json:"event_table"`
 	Rounds     uint64           `json:"rounds"`
-	CPUSeconds float64          `json:"cpu_s"` // of this agent so far
+	CPUSeconds float64          `json:"cpu_s"` // CPU time of this agent so far
 	RoundTime  time.Duration    `json:"last_round_ns"`
 	Window     window.Window    `json:"window"`
-	Problems   int              `json:"problems"`            // of the window; it lists the first ones
+	Problems   int              `json:"problems"`            // of the window, which lists only the first ones
 	Workloads  []WorkloadStatus `json:"workloads"`           // parallel to Window.Workloads
-	Recovered  []string         `json:"recovered,omitempty"` // what a killed agent had left
+	Recovered  []string         `json:"recovered,omitempty"` // settings that a killed agent had left
 	Totals     Totals           `json:"totals,omitzero"`
-	Excluded   []Excluded       `json:"excluded,omitempty"`  // through the API
-	Reload     *Reloaded        `json:"reload,omitempty"`    // the last one
-	Decisions  string           `json:"decisions,omitempty"` // the file that every decision is in
+	Excluded   []Excluded       `json:"excluded,omitempty"`  // excluded through the API
+	Reload     *Reloaded        `json:"reload,omitempty"`    // the last reload
+	Decisions  string           `json:"decisions,omitempty"` // path of the decision log
 }
 
-// WorkloadStatus is one workload: what it is like, and what was decided.
+// WorkloadStatus is one workload: its figures and its decisions.
 type WorkloadStatus struct {
 	ID       string          `json:"id"`
 	Service  string          `json:"service"`
 	Features window.Features `json:"features"`
-	Stage    actuate.Stage   `json:"stage,omitempty"` // of a binding; "" = not bound
-	Nodes    set.NodeSet     `json:"nodes"`           // it is bound to
-	Note     action.Reason   `json:"note,omitzero"`   // of the stage
-	// Pays is whether moving what of a bound workload is elsewhere pays; Moving says
-	// that it is being moved.
+	Stage    actuate.Stage   `json:"stage,omitempty"` // stage of the binding; "" = not bound
+	Nodes    set.NodeSet     `json:"nodes"`           // nodes that it is bound to
+	Note     action.Reason   `json:"note,omitzero"`   // the reason of the stage
+	// Pays says whether it pays to move the memory that a bound workload has
+	// elsewhere. Moving says that it is being moved.
 	Pays   unit.Opt[migration.Verdict] `json:"pays,omitzero"`
 	Moving bool                        `json:"moving,omitempty"`
-	// Way is what was expected of the binding while its memory follows, and what it took.
+	// Way is the expected and actual cost of the binding while its memory follows.
 	Way    actuate.Way   `json:"way,omitzero"`
-	Reason action.Reason `json:"reason"`         // of the last window
+	Reason action.Reason `json:"reason"`         // reason of the last window
 	Past   []Decision    `json:"past,omitempty"` // newest last
 }
 
@@ -103,16 +104,16 @@ func brief(r action.Reason) action.Reason {
 	return r
 }
 
-// Before matches the log's entries on a workload that are older than what its status
-// tells.
+// Before matches the log's entries on a workload that are older than those in its
+// status.
 func Before(ws WorkloadStatus) func(decisions.Key) bool {
 	return func(k decisions.Key) bool {
 		return k.Workload == ws.ID && (len(ws.Past) == 0 || k.At.Before(ws.Past[0].At))
 	}
 }
 
-// Find returns the workload by path, last part of the path, or service. Several
-// workloads of a service are an error that names them.
+// Find returns a workload by its path, the last part of its path, or its
+// service. If several workloads match, the error names them.
 func (s Status) Find(name string) (WorkloadStatus, error) {
 	var found []WorkloadStatus
 	for _, w := range s.Workloads {
@@ -136,14 +137,15 @@ func (s Status) Find(name string) (WorkloadStatus, error) {
 	return WorkloadStatus{}, fmt.Errorf("%q could be any of%s: name one by its path", name, ids)
 }
 
-// ErrNoStatus says that no agent wrote a status.
+// ErrNoStatus is returned when no agent has written a status.
 var ErrNoStatus = errors.New("no agent has written a status")
 
-// maxStatus bounds a status, bytes: some 3 kB for each workload that is looked at.
+// maxStatus bounds a status, bytes: some 3 kB for each watched workload.
 const maxStatus = 64 << 20
 
-// ReadStatus reads the status of the agent whose state is in dir: it is asked, where its
-// socket is there and we may, else its file is read, which may be up to a minute older.
+// ReadStatus reads the status of the agent whose state is in dir. It asks the agent if
+// its socket exists and may be used. Otherwise it reads the agent's file, which may be
+// up to a minute older.
 func ReadStatus(dir string) (Status, error) {
 	if s, err := askStatus(filepath.Join(dir, socketName)); err == nil {
 		return s, nil
@@ -154,7 +156,7 @@ func ReadStatus(dir string) (Status, error) {
 		return Status{}, fmt.Errorf("read %s: %w: start 'homenode agent', or name its folder with --state", file, ErrNoStatus)
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return Status{}, fmt.Errorf("read status: %w: it is for root, and for the group that the configuration names as api: group", err)
+		return Status{}, fmt.Errorf("read status: %w: run as root, or as a member of the group that the configuration names as api: group", err)
 	}
 	if err != nil {
 		return Status{}, fmt.Errorf("read status: %w", err)
@@ -183,7 +185,7 @@ func askStatus(socket string) (Status, error) {
 	return DecodeStatus(data, socket)
 }
 
-// DecodeStatus refuses a form that is newer than this program.
+// DecodeStatus refuses a schema that is newer than this program.
 func DecodeStatus(data []byte, file string) (Status, error) {
 	var s Status
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -195,8 +197,9 @@ func DecodeStatus(data []byte, file string) (Status, error) {
 	return s, nil
 }
 
-// write replaces the status file at once, so that a reader never sees half. Root may read
-// it, and the group that may read the API, which says the same (0: none).
+// write replaces the status file atomically, so that a reader never sees half of it. Root
+// may read it, and so may the group that may read the API, which says the same (0: no
+// group).
 func (s Status) write(dir string, group int) error {
 	file := filepath.Join(dir, statusName)
 	f, err := os.OpenFile(file+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
@@ -205,9 +208,9 @@ func (s Status) write(dir string, group int) error {
 	}
 	err = f.Chmod(0o640) // the file of an earlier run may be readable by all
 	if group > 0 {
-		_ = f.Chown(-1, group) // refused, fewer may read it
+		_ = f.Chown(-1, group) // if chown is refused, fewer users may read it
 	}
-	err = errors.Join(err, schema.NewEncoder(f).Encode(s)) // not Marshal: that makes a copy of half a megabyte
+	err = errors.Join(err, schema.NewEncoder(f).Encode(s)) // Marshal would make a copy of half a megabyte
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}

@@ -13,13 +13,14 @@ import (
 	"homenode/internal/window"
 )
 
-// Totals are what an agent did since it started.
+// Totals count what an agent has done since it started.
 type Totals struct {
 	Rounds       uint64 `json:"rounds"`
 	FailedRounds uint64 `json:"failed_rounds"`
-	// Decisions by kind ("bind", "unbind", …, "none": no place was found).
+	// Decisions by kind ("bind", "unbind", …; "none" means that no place was
+	// found).
 	Decisions map[string]uint64 `json:"decisions,omitempty"`
-	// Steps by kind and what became of them: "set-cpus done".
+	// Steps by kind and outcome: "set-cpus done".
 	Steps       map[string]uint64 `json:"steps,omitempty"`
 	MovedBytes  uint64            `json:"moved_bytes"`
 	Reloads     uint64            `json:"reloads"`
@@ -31,13 +32,13 @@ type Totals struct {
 
 // Histogram counts durations up to each of its bounds.
 type Histogram struct {
-	Counts [len(histogramBounds)]uint64 `json:"counts"` // not cumulated; beyond the last: Count − their sum
+	Counts [len(histogramBounds)]uint64 `json:"counts"` // not cumulative; above the last bound: Count − their sum
 	Count  uint64                       `json:"count"`
 	Sum    time.Duration                `json:"sum_ns"`
 }
 
-// histogramBounds go from a decision (MAO promises 1 ms, homenode 100 µs) to a round with
-// page moves.
+// histogramBounds range from a decision (MAO promises 1 ms, homenode 100 µs) to a round
+// with page moves.
 var histogramBounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond,
 	100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second, 10 * time.Second, 60 * time.Second,
@@ -78,14 +79,16 @@ type Excluded struct {
 	Until    time.Time `json:"until"`
 }
 
-// View is the agent as of the end of a round. It is shared, and never changed.
+// View is the agent's state at the end of a round. It is shared, and never
+// changed.
 type View struct {
 	Status       Status
-	MaxWorkloads int // with series of their own
+	MaxWorkloads int // number of workloads with series of their own
 	Decisions    string
 }
 
-// View is safe to call at any time, from any goroutine; false: no round has ended yet.
+// View is safe to call at any time, from any goroutine. It returns false before the
+// first round has ended.
 func (a *Agent) View() (View, bool) {
 	v := a.view.Load()
 	if v == nil {
@@ -94,21 +97,21 @@ func (a *Agent) View() (View, bool) {
 	return *v, true
 }
 
-// Config is what the agent was started with: API and metrics do not change until the end.
+// Config is what the agent was started with. API and metrics do not change until the end.
 func (a *Agent) Config() Config {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.started
 }
 
-// publish makes the round what View returns.
+// publish stores the round for View.
 func (a *Agent) publish() {
 	a.sumUp()
 	a.status.Decisions = a.o.Config.Decisions.Path
 	a.view.Store(&View{Status: a.status, MaxWorkloads: a.o.Config.Metrics.MaxWorkloads, Decisions: a.o.Config.Decisions.Path})
 }
 
-// publishTotals is for a round that failed: the window stays the last one that was read,
+// publishTotals is for a round that failed. The window stays the last one that was read,
 // but the counters show that rounds fail.
 func (a *Agent) publishTotals() {
 	v, ok := a.View()
@@ -128,11 +131,11 @@ func (a *Agent) sumUp() {
 	a.status.Totals.Decisions, a.status.Totals.Steps = maps.Clone(a.totals.Decisions), maps.Clone(a.totals.Steps)
 }
 
-// mostProblems is how many of a window's problems are reported one by one: with one file that
-// cannot be read in each of 2,000 cgroups, the others say nothing new.
+// mostProblems is how many of a window's problems are reported one by one. If one file cannot
+// be read in each of 2,000 cgroups, further reports say nothing new.
 const mostProblems = 50
 
-// tellProblems warns of those that the last window did not have.
+// tellProblems logs the problems that the last window did not have.
 func (a *Agent) tellProblems(problems []string) {
 	now := make(map[string]bool, len(problems))
 	reported := 0
@@ -153,8 +156,8 @@ func (a *Agent) tellProblems(problems []string) {
 	a.reported = now
 }
 
-// fewProblems is a window whose list is short enough for a status; how many there were is
-// told beside it.
+// fewProblems returns a window whose list of problems is short enough for a status. Their
+// number is reported separately.
 func fewProblems(w window.Window) window.Window {
 	if n := len(w.Problems); n > mostProblems {
 		w.Problems = append(slices.Clone(w.Problems[:mostProblems]), fmt.Sprintf("and %d more", n-mostProblems))
@@ -162,7 +165,7 @@ func fewProblems(w window.Window) window.Window {
 	return w
 }
 
-// name gives workloads their services, and takes approval from those that are excluded.
+// name gives workloads their services, and removes the approval of excluded ones.
 func (a *Agent) name(w *window.Window) {
 	a.o.Config.Name(w)
 	a.status.Excluded = a.excludedNow(w.At)
@@ -176,7 +179,7 @@ func (a *Agent) name(w *window.Window) {
 	}
 }
 
-// tune adds what a service's rule says beyond names: devices, quality.
+// tune adds what a service's rule holds besides names: devices, latency.
 func (a *Agent) tune(wl *window.Workload) {
 	for i := range a.o.Config.Services {
 		s := &a.o.Config.Services[i]
@@ -193,7 +196,7 @@ func (a *Agent) tune(wl *window.Workload) {
 	}
 }
 
-// resolveNear looks where the services' devices are, and warns of what is not there.
+// resolveNear finds the nodes of the services' devices, and warns of missing ones.
 func (a *Agent) resolveNear() {
 	a.near = a.near[:0]
 	for _, s := range a.o.Config.Services {

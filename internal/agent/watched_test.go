@@ -27,7 +27,7 @@ func TestHintFaultsAndWatched(t *testing.T) {
 	}
 }
 
-// A running agent is asked; its file is for who may not.
+// A running agent is asked. A user who may not ask reads its file.
 func TestReadStatusAsks(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, statusName), []byte(`{"schema":2,"rounds":1}`), 0o600); err != nil {

@@ -9,14 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Values lists what a flag or an argument may be, for a shell's completion. It is asked
-// while a person types: what cannot be read is left out.
+// Values lists the possible values of a flag or an argument, for a shell's completion.
+// It is called while a person types, so what cannot be read is left out.
 type Values func() []string
 
 // Fixed are values that are always the same.
 func Fixed(values ...string) Values { return func() []string { return values } }
 
-// CompleteFlags has the flags of a command, and of all below it, completed by their names.
+// CompleteFlags completes the flags of a command and of all commands below it, by their
+// names.
 func CompleteFlags(root *cobra.Command, flags map[string]Values) {
 	for name, values := range flags {
 		if root.LocalFlags().Lookup(name) != nil {
@@ -41,7 +42,8 @@ func CompleteArgument(cmd *cobra.Command, values Values) *cobra.Command {
 
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// complete completes the last part of a list: "0,1" goes on from 0.
+// complete completes the last part of a list: after "0,1" it continues from
+// "0,".
 func complete(values Values) completion {
 	return func(_ *cobra.Command, _ []string, typed string) (found []string, _ cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndexByte(typed, ',')+1]
@@ -55,7 +57,7 @@ func complete(values Values) completion {
 	}
 }
 
-// must is for what only a mistake in a program breaks.
+// must is for errors that only a bug in the program can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)

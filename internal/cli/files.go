@@ -14,19 +14,21 @@ import (
 	"homenode/internal/exit"
 )
 
-// CanReplace wants a folder that files can be made in, and nothing there but a file.
+// CanReplace checks that path's folder takes files, and that path is free or a
+// regular file.
 func CanReplace(flag, path string) error {
 	dir := filepath.Dir(path)
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return fmt.Errorf("%s %s: there is no folder %s", flag, path, dir)
 	}
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		return fmt.Errorf("%s %s: it is there and not a regular file: name another", flag, path)
+		return fmt.Errorf("%s %s: it exists and is not a regular file: name another", flag, path)
 	}
 	return CanCreate(flag+" "+path, dir)
 }
 
-// CanCreate makes a file in a folder and removes it; what names both in the error.
+// CanCreate makes a file in a folder and removes it. The error names the flag or
+// file by what.
 func CanCreate(what, dir string) error {
 	t, err := os.CreateTemp(dir, ".homenode-*")
 	if err == nil {
@@ -38,7 +40,7 @@ func CanCreate(what, dir string) error {
 	return nil
 }
 
-// WriteTo writes a file whole or not at all; "-" is out, "" is nowhere.
+// WriteTo writes a file whole or not at all; "-" is out, "" writes nothing.
 func WriteTo(out io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil
@@ -54,17 +56,17 @@ func WriteTo(out io.Writer, path string, write func(io.Writer) error) error {
 	return ReplaceFile(path, b.Bytes(), 0o644)
 }
 
-// ReplaceFile writes a file whole or not at all, whatever mode an older one of that
-// name had. A link is not followed, and a device, /dev/null, not replaced.
+// ReplaceFile writes a file whole or not at all, whatever the mode of an older
+// file. A link is not followed, and a device such as /dev/null is not replaced.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		return exit.BadInput(fmt.Errorf("write %s: it is there and not a regular file: name another", path))
+		return exit.BadInput(fmt.Errorf("write %s: it exists and is not a regular file: name another", path))
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".homenode-*") // 0600
 	if err != nil {
 		return exit.BadInput(fmt.Errorf("write %s: %w", path, err))
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
+	defer os.Remove(f.Name()) // already renamed after success
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)

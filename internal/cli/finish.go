@@ -12,14 +12,14 @@ import (
 	"homenode/internal/render"
 )
 
-// Finish prints a command's error and returns its exit code. Names in it come from
-// processes and cgroups: a terminal would obey what is in them.
-func Finish(err error, stderr io.Writer) int {
+// Finish prints a command's error after the program's name and returns the exit code. Names
+// in an error come from processes and cgroups: a terminal would obey control characters.
+func Finish(program string, err error, stderr io.Writer) int {
 	if err == nil {
 		return exit.Done
 	}
 	if lines := Sentences(err); len(lines) > 0 {
-		fmt.Fprintln(stderr, "homenode: "+strings.Join(lines, "\n"))
+		fmt.Fprintln(stderr, program+": "+strings.Join(lines, "\n"))
 	}
 	var code exit.Error
 	if errors.As(err, &code) {
@@ -28,10 +28,10 @@ func Finish(err error, stderr io.Writer) int {
 	return exit.Failed
 }
 
-// mostProblems is how many lines stderr gets: a broken tree can have thousands.
+// mostProblems bounds the lines on stderr: a broken tree can have thousands of problems.
 const mostProblems = 20
 
-// Partly prints what could not be read, a line each, and makes it an exit code.
+// Partly prints the problems of a reading, one per line, and returns the exit code.
 func Partly(w io.Writer, problems []string) error {
 	for i, p := range problems {
 		if i == mostProblems {
@@ -46,7 +46,7 @@ func Partly(w io.Writer, problems []string) error {
 	return nil
 }
 
-// Sentences takes joined errors apart, a line each, fit for a terminal.
+// Sentences splits joined errors into lines that are safe for a terminal.
 func Sentences(err error) []string {
 	if err == nil {
 		return nil

@@ -16,11 +16,11 @@ import (
 	"homenode/internal/kernel"
 )
 
-// A name in an error is shown, and not obeyed by the terminal.
+// A name in an error is shown, but the terminal does not obey it.
 func TestErrorsArePrintable(t *testing.T) {
 	var out bytes.Buffer
 	err := errors.Join(errors.New("process 7 (\x1b[31mEVIL) has no memory"), errors.New("which of /a/\u202ex\rhomenode: all is well"))
-	if code := Finish(exit.BadInput(err), &out); code != exit.Bad {
+	if code := Finish("homenode", exit.BadInput(err), &out); code != exit.Bad {
 		t.Errorf("exit code %d", code)
 	}
 	if want := "homenode: process 7 (\uFFFD[31mEVIL) has no memory\nwhich of /a/\uFFFDx homenode: all is well\n"; out.String() != want {
@@ -32,15 +32,15 @@ func TestErrorsArePrintable(t *testing.T) {
 	}
 }
 
-// What must be there and is not, or may not be done, ends a command with 2.
+// A missing precondition or permission ends a command with exit code 2.
 func TestPreconditions(t *testing.T) {
 	for _, err := range []error{journal.ErrLocked, kernel.ErrNotSupported, kernel.ErrNotPermitted, fs.ErrPermission} {
 		var out bytes.Buffer
-		if code := Finish(exit.Precondition(fmt.Errorf("open journal: %w", err)), &out); code != exit.Bad || !strings.Contains(out.String(), err.Error()) {
+		if code := Finish("homenode", exit.Precondition(fmt.Errorf("open journal: %w", err)), &out); code != exit.Bad || !strings.Contains(out.String(), err.Error()) {
 			t.Errorf("%v: exit %d, %s", err, code, out.String())
 		}
 	}
-	if code := Finish(exit.Precondition(errors.New("other")), io.Discard); code == exit.Bad || code == 0 {
-		t.Errorf("anything else: exit %d", code)
+	if code := Finish("homenode", exit.Precondition(errors.New("other")), io.Discard); code == exit.Bad || code == 0 {
+		t.Errorf("another error: exit %d", code)
 	}
 }

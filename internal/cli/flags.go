@@ -12,7 +12,7 @@ import (
 	"homenode/internal/exit"
 )
 
-// Exactly wants n arguments, and says what they are.
+// Exactly requires n arguments; what says what they are.
 func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -22,28 +22,28 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// CheckOutput refuses what OutputFlag does not offer; more as there.
+// CheckOutput refuses formats that OutputFlag does not offer; more as there.
 func CheckOutput(output string, more ...string) error {
 	if output != "text" && output != "json" && !slices.Contains(more, output) {
-		return exit.BadInput(fmt.Errorf("-o is %q: want %s", output, faces(more)))
+		return exit.BadInput(fmt.Errorf("-o is %q: want %s", output, formats(more)))
 	}
 	return nil
 }
 
-// OutputFlag adds -o; more are the faces that only this command has.
+// OutputFlag adds -o; more are the formats that only this command has.
 func OutputFlag(cmd *cobra.Command, output *string, more ...string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", faces(more))
+	cmd.Flags().StringVarP(output, "output", "o", "text", "output format: "+formats(more))
 	must(cmd.RegisterFlagCompletionFunc("output", complete(Fixed(append([]string{"text", "json"}, more...)...))))
 }
 
-// faces is "text or json", or "text, json or markdown".
-func faces(more []string) string {
+// formats is "text or json", or "text, json or markdown".
+func formats(more []string) string {
 	all := append([]string{"text", "json"}, more...)
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// Empty refuses flags that were given and say nothing: --only "$PARTS" of an unset
-// variable would measure everything.
+// Empty refuses flags with an empty value: --only "$PARTS" with an unset variable
+// would measure everything.
 func Empty(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		flag := cmd.Flags().Lookup(name)

@@ -12,22 +12,23 @@ import (
 	"homenode/internal/render"
 )
 
-// StatusLine is one line about what goes on. On a terminal it is rewritten;
-// elsewhere there is one for each stage, and one a minute.
+// StatusLine is one line about the progress. On a terminal it is rewritten;
+// elsewhere each stage has a line, and another one every minute.
 type StatusLine struct {
 	w   io.Writer
 	tty bool
-	// Every is when a stage gets another line where there is no terminal; Clock is the time.
+	// Every is the time until a stage gets another line if there is no terminal; Clock is
+	// the time.
 	Every time.Duration
 	Clock func() time.Time
 
-	mu     sync.Mutex // the lab's lines come from another goroutine
+	mu     sync.Mutex // another goroutine shows the lab's lines
 	closed bool
 	stage  string
 	shown  time.Time
 }
 
-// NewStatusLine is one on stderr, as a rule.
+// NewStatusLine returns a status line on w, usually stderr.
 func NewStatusLine(w io.Writer) *StatusLine {
 	return &StatusLine{w: w, tty: IsTerminal(w), Every: quietFor, Clock: time.Now, shown: time.Now()}
 }
@@ -38,7 +39,7 @@ const (
 	statusWidth = 110
 )
 
-// Show shows what goes on in a stage.
+// Show shows the progress of a stage.
 func (l *StatusLine) Show(stage, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +54,7 @@ func (l *StatusLine) Show(stage, text string) {
 	}
 }
 
-// ShowBar shows how far something is: on a terminal a bar, elsewhere text for each stage.
+// ShowBar shows the progress: a bar on a terminal, elsewhere text for each stage.
 func (l *StatusLine) ShowBar(b Bar, stage, text string) {
 	if l.tty {
 		text = b.String()
@@ -61,19 +62,19 @@ func (l *StatusLine) ShowBar(b Bar, stage, text string) {
 	l.Show(stage, text)
 }
 
-// Bar is a line that says how far something is: "latency ######........ 12/48, 1m3s".
+// Bar is a line with a progress bar: "latency ######........ 12/48, 1m3s".
 type Bar struct {
 	Head, Tail string
 	Share      float64 // 0 to 1
 }
 
-// String fills what the words leave of a line with the bar.
+// String fills the part of a line that the text leaves with the bar.
 func (b Bar) String() string {
 	room := min(barWidth, barColumns-render.Width(b.Head)-render.Width(b.Tail))
 	return b.Head + render.Progress(b.Share, room) + b.Tail
 }
 
-// Clear leaves the line to what comes next; nothing is shown after it.
+// Clear frees the line for other output. Nothing is shown after it.
 func (l *StatusLine) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,14 +84,14 @@ func (l *StatusLine) Clear() {
 	}
 }
 
-// barWidth is the columns of a bar, where there is room; barColumns are those of a line
-// with one: some terminals wrap at the 80th.
+// barWidth is the number of columns of a bar, if there is room. barColumns is the
+// length of its line: some terminals wrap at column 80.
 const (
 	barWidth   = 30
 	barColumns = 79
 )
 
-// ProgressLine shows how many of some like things are done.
+// ProgressLine shows how many of several similar tasks are done.
 func ProgressLine(w io.Writer) func(done, all int, text string) {
 	start, line := time.Now(), NewStatusLine(w)
 	return func(done, all int, text string) {

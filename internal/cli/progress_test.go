@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// On a terminal there is one line; in a log one for each stage, and one a minute.
+// On a terminal there is one line. In a log each stage has a line, and another
+// one every minute.
 func TestStatusLine(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)

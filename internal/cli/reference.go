@@ -15,7 +15,8 @@ import (
 	"homenode/internal/exit"
 )
 
-// referenceCommand is for the build: every command's help, as the documentation has it.
+// referenceCommand is for the build: it prints every command's help for the
+// documentation.
 func referenceCommand() *cobra.Command {
 	var man string
 	cmd := &cobra.Command{
@@ -37,13 +38,13 @@ func referenceCommand() *cobra.Command {
 	return cmd
 }
 
-// manPages writes a page for each command that its program's help has.
+// manPages writes a page for each command in the program's help.
 func manPages(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return exit.BadInput(fmt.Errorf("write man pages: %w", err))
 	}
 	prepare(root)
-	day := time.Unix(0, 0) // a page does not change with the day that it is made on
+	day := time.Unix(0, 0) // a page does not depend on the day of the build
 	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name() + " " + Version, Manual: "homenode", Date: &day}, dir); err != nil {
 		return fmt.Errorf("write man pages: %w", err)
 	}
@@ -77,7 +78,7 @@ func section(b *bytes.Buffer, cmd *cobra.Command) error {
 	return nil
 }
 
-// prepare leaves out what depends on the day, and what is cobra's own.
+// prepare leaves out what depends on the day, and cobra's own commands.
 func prepare(root *cobra.Command) {
 	root.DisableAutoGenTag = true
 	root.InitDefaultVersionFlag()

@@ -14,10 +14,10 @@ import (
 	"homenode/internal/exit"
 )
 
-// ExitCodes is for the help of a program.
+// ExitCodes is a line for the help of a program.
 const ExitCodes = "Exit codes: 0 done, 1 failed, 2 bad input or missing precondition, 3 partly done, 4 nothing to do."
 
-// Root is a program's command: by itself it prints its help.
+// Root is a program's root command. Without arguments it prints its help.
 func Root(name, short, long string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           name,
@@ -34,7 +34,7 @@ func Root(name, short, long string) *cobra.Command {
 	return root
 }
 
-// Group adds commands under a title of the help.
+// Group adds commands under a heading of the help.
 func Group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
 	for _, cmd := range commands {
@@ -43,7 +43,7 @@ func Group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// NoSuch refuses what is no subcommand of a command.
+// NoSuch refuses a name that is not a subcommand.
 func NoSuch(command string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -60,8 +60,8 @@ func Main(root *cobra.Command) {
 	os.Exit(Run(ctx, root, os.Args[1:]))
 }
 
-// Run runs a command line, says what went wrong, and returns the exit code.
+// Run runs a command line, prints its error, and returns the exit code.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	return Finish(root.ExecuteContext(ctx), os.Stderr)
+	return Finish(root.Name(), root.ExecuteContext(ctx), os.Stderr)
 }

@@ -8,7 +8,7 @@ import (
 	"homenode/internal/doctor"
 )
 
-// ShellLine is a command line to be pasted.
+// ShellLine is a command line that can be pasted into a shell.
 func ShellLine(argv []string) string {
 	var words []string
 	for _, word := range argv {

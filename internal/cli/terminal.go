@@ -14,8 +14,8 @@ import (
 	"homenode/internal/tui"
 )
 
-// Screen looks at where standard output goes: the terminal's width, else
-// COLUMNS, else 120; ASCII where the locale is not UTF-8.
+// Screen returns the size and kind of standard output: the terminal's width,
+// else COLUMNS, else 120; ASCII if the locale is not UTF-8.
 func Screen() render.TextOptions {
 	width, ok := tui.TerminalWidth(os.Stdout)
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); !ok && err == nil {
@@ -27,14 +27,15 @@ func Screen() render.TextOptions {
 	return render.TextOptions{Width: width, UTF8: SpeaksUTF8(os.Getenv)}
 }
 
-// SpeaksUTF8 goes by the locale. Where none is set, the C library's is C, which
-// does not: ASCII is readable everywhere.
+// SpeaksUTF8 decides by the locale. Without one the C library uses the locale
+// C, which is not UTF-8; ASCII is readable everywhere.
 func SpeaksUTF8(env func(string) string) bool {
 	locale := strings.ToUpper(cmp.Or(env("LC_ALL"), env("LC_CTYPE"), env("LANG")))
 	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
 }
 
-// Tell says something that is no error, a line each. Names in it are not ours.
+// Tell prints messages that are not errors, one per line. Names in them may be
+// hostile.
 func Tell(w io.Writer, lines []string) {
 	for _, line := range lines {
 		fmt.Fprintln(w, "homenode: "+render.Printable(line))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// CheckPeriod is of commands that read windows.
+// CheckPeriod checks the period of commands that read windows.
 func CheckPeriod(p time.Duration) error {
 	if p < 10*time.Millisecond || p > time.Hour {
 		return fmt.Errorf("--period is %v: want 10ms to 1h", p)
@@ -17,7 +17,7 @@ func CheckPeriod(p time.Duration) error {
 	return nil
 }
 
-// CheckGlobs is of flags that choose cgroups.
+// CheckGlobs checks flags that choose cgroups.
 func CheckGlobs(flag string, globs []string) error {
 	for _, g := range globs {
 		if _, err := filepath.Match(g, "/"); err != nil || !strings.HasPrefix(g, "/") {

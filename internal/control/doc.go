@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is the one loop: read a window, decide on it, cut what was decided into
-// steps, take them, and report in the next window what became of them.
+// Package control is the one loop: read a window, decide on it, turn the decisions into
+// steps, take them, and report their outcomes in the next window.
 //
 //	World.Read ─▶ Window ─▶ Policy.Step ─▶ Actions ─▶ actuate ─▶ Steps ─▶ guard ─▶ Applier
 //	     ▲                                               │                  │         │
@@ -11,6 +11,6 @@
 // simulator (sim/runner) run it. They differ in their world, policy and applier, in when a
 // round begins, and in what they report.
 //
-// It is pure: clocks and files are those of its users. It is NOT for: choosing (policy),
-// how a binding goes on over many windows (actuate), or what a round is recorded as.
+// It is pure: its users have the clocks and files. It is NOT for: choosing (policy), how
+// a binding proceeds over many windows (actuate), or how a round is recorded.
 package control

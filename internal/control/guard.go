@@ -10,10 +10,10 @@ import (
 	"homenode/internal/window"
 )
 
-// guard returns the steps that may be taken, and tells the outcomes of the others. A thread
-// that another process has pinned stays where it is, whatever a policy asks for. A step
-// names the start of the thread that the policy saw: another thread may have its number
-// when the step is taken.
+// guard returns the steps that may be taken, and reports the outcomes of the others. A
+// thread that another process has pinned stays where it is, whatever a policy asks for. A
+// step names the start time of the thread that the policy saw: another thread may have its
+// number when the step is taken.
 func guard(w *window.Window, steps []action.Step, tell func(action.Outcome)) []action.Step {
 	pins := func(s action.Step) bool { return s.Kind == action.PinThread }
 	if !slices.ContainsFunc(steps, pins) {

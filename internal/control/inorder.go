@@ -9,23 +9,25 @@ import (
 	"homenode/internal/action"
 )
 
-// InOrder is an Applier that takes one step after the other:
+// InOrder is an Applier that takes one step after another:
 //
 //  1. After a step that was not done, the same workload's further steps wait for the next
-//     window. A thread is pinned or not, whatever becomes of its workload's other steps.
-//  2. A dry run goes on: each step would have been done.
+//     window. Pinning a thread does not depend on its workload's other steps.
+//  2. A dry run continues: each step would have been done.
 //  3. Once the context has ended no step begins, not even the first move.
 //  4. The page moves of a window have MoveLimit together. The first is taken in any case,
 //     or a short limit would never move anything; then those for which time is left. Each
-//     has a deadline; what is left goes on in a later window.
+//     has a deadline; the rest continues in a later window.
 type InOrder struct {
-	// Take takes one step. An outcome without a status is of a step that goes on.
+	// Take takes one step. An outcome without a status belongs to a step that
+	// continues.
 	Take func(ctx context.Context, s action.Step) action.Outcome
-	// Now is the clock; nil: how long a step takes is not known, and moves have no limit.
+	// Now is the clock. If it is nil, the time of a step is unknown, and moves have no
+	// limit.
 	Now func() time.Time
-	// MoveLimit is how long the moves of a window may take together; 0: as long as they do.
+	// MoveLimit is how long the moves of a window may take together; 0: no limit.
 	MoveLimit time.Duration
-	// Later gets the page moves that are due, instead of Take; nil: Take has them, too.
+	// Later gets the page moves that are due, instead of Take; nil: Take gets them too.
 	Later func(ctx context.Context, moves []action.Step)
 }
 
@@ -52,12 +54,13 @@ func (a InOrder) Apply(ctx context.Context, steps []action.Step, tell func(actio
 // turn is one Apply.
 type turn struct {
 	InOrder
-	stopped map[string]bool // workloads of which a step was not done
-	end     time.Time       // of the moves; zero: none has begun, or they have no limit
+	stopped map[string]bool // workloads with a step that was not done
+	end     time.Time       // end of the moves' time; zero: none has begun, or they have no limit
 	later   []action.Step
 }
 
-// mayTake is false for a step that waits for the next window, or is Later's.
+// mayTake is false for a step that waits for the next window, or that Later
+// gets.
 func (t *turn) mayTake(s action.Step) bool {
 	if s.Kind != action.PinThread && t.stopped[s.Workload] { // 1
 		return false

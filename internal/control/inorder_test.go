@@ -14,7 +14,8 @@ import (
 	"homenode/internal/action"
 )
 
-// steps are "a:set-cpus=refused b:move-pages": what becomes of each is done by default.
+// steps parses "a:set-cpus=refused b:move-pages": the outcome of each step, done by
+// default.
 func stepsOf(text string) (steps []action.Step, become []action.Status) {
 	for _, word := range strings.Fields(text) {
 		name, status, _ := strings.Cut(word, "=")
@@ -28,7 +29,7 @@ func stepsOf(text string) (steps []action.Step, become []action.Status) {
 	return steps, become
 }
 
-// takes is an InOrder whose steps become what is written; Thread is a step's number from 1.
+// takes is an InOrder with these outcomes; Thread is a step's number from 1.
 func takes(become []action.Status, taken *[]int) InOrder {
 	return InOrder{Take: func(_ context.Context, s action.Step) action.Outcome {
 		*taken = append(*taken, s.Thread)
@@ -65,8 +66,8 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// Whatever becomes of steps: a step is left out just when an earlier one of its workload was
-// taken and not done, threads apart.
+// A step is left out exactly when an earlier step of its workload was taken and not done.
+// Threads are excepted.
 func TestInOrderLeavesOut(t *testing.T) {
 	kinds := []action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.PinThread, action.SetClass, action.MovePages}
 	statuses := []action.Status{action.Done, action.InProgress, action.DryRun, action.Refused, action.Failed, action.Drifted, action.Gone, "goes-on"}
@@ -98,12 +99,12 @@ func TestInOrderLeavesOut(t *testing.T) {
 		}
 	}
 	if left == 0 {
-		t.Error("nothing was ever left out: this tried nothing")
+		t.Error("nothing was ever left out: nothing was tested")
 	}
 }
 
-// Once the context has ended no step begins, not even the first move, which else is taken
-// in any case.
+// Once the context has ended no step begins, not even the first move, which is otherwise
+// taken in any case.
 func TestNothingBeginsAfterTheEnd(t *testing.T) {
 	for _, text := range []string{"a:move-pages", "a:set-cpus b:set-cpus", "a:pin-thread"} {
 		steps, become := stepsOf(text)
@@ -126,13 +127,13 @@ func TestNothingBeginsAfterTheEnd(t *testing.T) {
 	o.Later = func(context.Context, []action.Step) { t.Error("handed on") }
 	o.Apply(ctx, steps, func(action.Outcome) { cancel() })
 	if !slices.Equal(taken, []int{1}) {
-		t.Errorf("it ended within the first step, and took %v", taken)
+		t.Errorf("the context ended within the first step, and it took %v", taken)
 	}
 }
 
-// The moves of a window have a time together. The first is taken however late it is, with
-// the rest of that time as its deadline; what comes too late is left for the next window.
-// Other steps are not limited.
+// The moves of a window share a time limit. The first is taken however late it is, and
+// its deadline is the rest of that time; moves that come too late are left for the next
+// window. Other steps are not limited.
 func TestMovesHaveALimit(t *testing.T) {
 	steps, _ := stepsOf("a:set-cpus a:move-pages b:move-pages c:move-pages d:move-pages")
 	now := time.Now().Add(time.Hour)
@@ -156,7 +157,7 @@ func TestMovesHaveALimit(t *testing.T) {
 	if !slices.Equal(taken, []int{1, 2, 3}) {
 		t.Errorf("took %v", taken)
 	}
-	taken, o.MoveLimit = nil, 1 // as short as can be
+	taken, o.MoveLimit = nil, 1 // the shortest limit
 	began = now.Add(-25*time.Second + 1)
 	o.Apply(t.Context(), steps[1:], func(action.Outcome) {})
 	if !slices.Equal(taken, []int{2}) {
@@ -164,7 +165,7 @@ func TestMovesHaveALimit(t *testing.T) {
 	}
 }
 
-// Moves that are for later are handed on together, without those of workloads that stopped.
+// Moves for Later are passed on together, without those of workloads that stopped.
 func TestLaterMoves(t *testing.T) {
 	steps, become := stepsOf("a:set-cpus=refused b:set-cpus a:move-pages b:move-pages c:move-pages")
 	var taken, later []int

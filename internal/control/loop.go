@@ -16,29 +16,29 @@ import (
 // World is a host, a recording or a simulation.
 type World interface {
 	Machine() machine.Machine
-	// Read returns the next window. Its Outcomes are those that the Applier did not tell:
-	// of steps that went on until now.
+	// Read returns the next window. Its Outcomes are those that the Applier did not
+	// report: of steps that were still under way.
 	Read(ctx context.Context) (window.Window, error)
 }
 
-// Policy decides on a window. What it remembers is its own.
+// Policy decides on a window. It keeps its own state.
 type Policy interface {
 	Step(m machine.Machine, w window.Window) []action.Action
 }
 
-// PolicyFunc is a Policy in one function.
+// PolicyFunc is a Policy that is one function.
 type PolicyFunc func(m machine.Machine, w window.Window) []action.Action
 
-// Step calls it.
+// Step calls the function.
 func (f PolicyFunc) Step(m machine.Machine, w window.Window) []action.Action { return f(m, w) }
 
-// Applier takes steps in their order and tells the outcome of each. The outcome of a step
-// that goes on comes with a later window.
+// Applier takes steps in their order and reports the outcome of each. The outcome of a
+// step that takes longer comes with a later window.
 type Applier interface {
 	Apply(ctx context.Context, steps []action.Step, tell func(action.Outcome))
 }
 
-// Loop is run round by round. The exported fields may change between two rounds. It is not
+// Loop runs round by round. The exported fields may change between two rounds. It is not
 // safe for concurrent use.
 type Loop struct {
 	World   World
@@ -46,16 +46,18 @@ type Loop struct {
 	Applier Applier // needed once there is a step
 	Actuate actuate.Config
 	Period  time.Duration // between two windows; page moves are planned for it
-	// Decided is called once a round, before its first step; nil: not at all.
+	// Decided is called once a round, before its first step; nil: it is not
+	// called.
 	Decided func(Round)
-	// Took is called with the outcome of each step, as soon as it is known; nil: not at all.
+	// Took is called with the outcome of each step, as soon as it is known; nil: it is not
+	// called.
 	Took func(action.Outcome)
 
 	jobs     actuate.State
 	outcomes []action.Outcome // for the next window
 }
 
-// Round is what was decided on one window.
+// Round is the decisions on one window.
 type Round struct {
 	Window  window.Window
 	Actions []action.Action // the policy's
@@ -68,12 +70,12 @@ type Round struct {
 
 // Round is one window:
 //
-//  1. It is read. Where that fails nothing else happens: the outcomes of the last steps
+//  1. The world reads it. If that fails nothing else happens: the outcomes of the last steps
 //     wait for the next window.
-//  2. It is given the outcomes of the last steps, actuate's own first, then those of the
-//     steps in the order in which they were taken, then those that the world tells.
-//  3. The policy decides, and actuate cuts that into steps.
-//  4. Steps that must not be taken, whatever the policy asks for, are refused (guard).
+//  2. It gets the outcomes of the last steps: actuate's own first, then those of the steps
+//     in the order in which they were taken, then those that the world reports.
+//  3. The policy decides, and actuate turns that into steps.
+//  4. guard refuses steps that must not be taken, whatever the policy asks for.
 //  5. The others are taken.
 func (l *Loop) Round(ctx context.Context) (Round, error) {
 	w, err := l.World.Read(ctx) // 1
@@ -106,8 +108,8 @@ func (l *Loop) tell(o action.Outcome) {
 	}
 }
 
-// Plan is what a round would do about these actions in this window. It takes no step and
-// changes nothing.
+// Plan returns what a round would do about these actions in this window. It takes no
+// step and changes nothing.
 func (l *Loop) Plan(w window.Window, actions []action.Action) Round {
 	cfg := l.Actuate
 	cfg.Turn = l.Period
@@ -116,5 +118,5 @@ func (l *Loop) Plan(w window.Window, actions []action.Action) Round {
 	return r
 }
 
-// Jobs are the bindings under way.
+// Jobs are the bindings that are under way.
 func (l *Loop) Jobs() actuate.State { return l.jobs }

@@ -20,17 +20,17 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// fake is world, policy and the taking of steps in one. Steps are done, unless become says
-// otherwise by workload and kind.
+// fake is the world, the policy and the applier in one. Steps are done, unless become has
+// another outcome by workload and kind.
 type fake struct {
 	*windowtest.Host
-	extra  []action.Outcome // the world's own, in the next window
-	ask    []action.Action  // of the policy, in the next window
-	err    error            // of the next reading
+	extra  []action.Outcome // outcomes of the world, in the next window
+	ask    []action.Action  // actions of the policy, in the next window
+	err    error            // error of the next reading
 	become map[string]action.Outcome
 	seen   []window.Window
 	taken  []string
-	calls  []string // of everything, in order
+	calls  []string // all calls, in order
 }
 
 func newFake(t *testing.T, lines ...string) *fake {
@@ -83,7 +83,7 @@ func (f *fake) take(_ context.Context, s action.Step) action.Outcome {
 		return o
 	}
 	f.Host.Apply([]action.Step{s})
-	w := f.Host.Window() // takes the outcome out again
+	w := f.Host.Window() // removes the outcome again
 	f.Host.Seq--
 	return w.Outcomes[len(w.Outcomes)-1]
 }
@@ -101,7 +101,7 @@ func round(t *testing.T, l *Loop) Round {
 	return r
 }
 
-// said is an outcome in short.
+// said is an outcome in a short form.
 func said(all []action.Outcome) (short []string) {
 	for _, o := range all {
 		short = append(short, o.Step.Workload+" "+string(o.Step.Kind)+" "+string(o.Status))
@@ -109,7 +109,7 @@ func said(all []action.Outcome) (short []string) {
 	return short
 }
 
-// A window is given actuate's outcomes of the last one, then those of the steps in the
+// A window gets actuate's outcomes of the last one, then those of the steps in the
 // order in which they were taken, then the world's: each once, in the next window.
 func TestOrderOfOutcomes(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=0,1MiB mems=0-1", "workload /b cpu=1 anon=0,1MiB mems=0-1")
@@ -125,7 +125,7 @@ func TestOrderOfOutcomes(t *testing.T) {
 	round(t, l)
 	for _, o := range f.seen[2].Outcomes {
 		if o.Step.Kind == action.SetCPUs || o.Step.Workload == "/world" {
-			t.Errorf("told again: %v", o)
+			t.Errorf("reported again: %v", o)
 		}
 	}
 	if got, want := f.calls[:6], []string{"read", "decide", "decided", "take", "took /a done", "take"}; !slices.Equal(got, want) {
@@ -133,8 +133,8 @@ func TestOrderOfOutcomes(t *testing.T) {
 	}
 }
 
-// Where a window cannot be read nothing is decided and no step is taken; what became of the
-// last steps waits for the window that can be read.
+// If a window cannot be read, nothing is decided and no step is taken. The outcomes of the
+// last steps wait for the next window that can be read.
 func TestOutcomesOutliveAFailedReading(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=0,1MiB mems=0-1")
 	l := f.loop()
@@ -151,8 +151,8 @@ func TestOutcomesOutliveAFailedReading(t *testing.T) {
 	}
 }
 
-// A binding goes on from window to window until its memory is set, and an unbind takes it
-// back to what it was.
+// A binding continues from window to window until its memory is set, and an unbind
+// returns the workload to its state before.
 func TestStateIsCarriedOver(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=0,100MiB cpus=0-3 mems=0-1")
 	l := f.loop()
@@ -174,7 +174,7 @@ func TestStateIsCarriedOver(t *testing.T) {
 	}
 }
 
-// What an earlier run has bound is put back although this loop has no binding of it.
+// What an earlier run has bound is restored although this loop has no binding of it.
 func TestUnbindOfAnEarlierRun(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=0,1MiB mems=0-1")
 	l := f.loop()
@@ -186,8 +186,8 @@ func TestUnbindOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// A step that was refused ends the binding: what may have been done of it is put back, and
-// the policy sees the refusal. One that failed is tried again.
+// A refused step ends the binding: what may have been done of it is undone, and the policy
+// sees the refusal. A failed step is tried again.
 func TestRefusedAndFailed(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=0,1MiB mems=0-1", "workload /b cpu=1 anon=0,1MiB mems=0-1")
 	l := f.loop()
@@ -205,7 +205,7 @@ func TestRefusedAndFailed(t *testing.T) {
 	}
 }
 
-// A dry run decides and says each step once, and nothing is bound.
+// A dry run decides and reports each step once, and nothing is bound.
 func TestDryRun(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=0,100MiB mems=0-1")
 	l := f.loop()
@@ -239,8 +239,8 @@ func TestPlanChangesNothing(t *testing.T) {
 	}
 }
 
-// A thread that another process has pinned is not moved, nor is one that was not seen; and
-// a step names the start of the thread that was seen.
+// A thread that another process has pinned is not moved, nor is a thread that was not
+// seen. A step names the start time of the thread that was seen.
 func TestGuardOfThreads(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=0,1MiB mems=0-1")
 	f.Load("/a").Threads = []window.Thread{{ID: 5, Start: 55}, {ID: 6, Start: 66, Pinned: true, Allowed: set.FromCPUs(0)}, {ID: 8, Start: 88}}
@@ -266,7 +266,7 @@ func TestGuardOfThreads(t *testing.T) {
 	}
 }
 
-// The period is that of the loop: a move's budget is for one.
+// The period is the loop's: a move's budget is for one period.
 func TestMovesArePlannedForThePeriod(t *testing.T) {
 	f := newFake(t, "workload /a cpu=1 anon=900MiB,0 mems=0-1")
 	budgets := map[time.Duration]unit.Bytes{}

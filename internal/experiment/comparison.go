@@ -8,37 +8,37 @@ import (
 	"homenode/internal/unit"
 )
 
-// Comparison is what came of running one load under several arms. It is what
-// build/demo/demo.json holds and what a report shows.
+// Comparison is the result of running one load under several arms. It is the
+// content of build/demo/demo.json, and what a report shows.
 type Comparison struct {
 	Schema  int       `json:"schema"` // 1
-	Name    string    `json:"name"`   // of the mix
+	Name    string    `json:"name"`   // name of the mix
 	Machine string    `json:"machine"`
 	How     string    `json:"how"` // "modelled (lab)": never shown as if from hardware
 	Command string    `json:"command"`
 	Commit  string    `json:"commit"`
 	Date    time.Time `json:"date"`
-	Seconds float64   `json:"seconds"` // it took
+	Seconds float64   `json:"seconds"` // duration of the comparison
 	Repeats int       `json:"repeats"`
 	Seed    uint64    `json:"seed"`
-	Order   []string  `json:"order"` // of the runs, by arm
+	Order   []string  `json:"order"` // order of the runs, by arm
 	Arms    []Arm     `json:"arms"`
 	Targets []Target  `json:"targets"`
 
-	WarmupSeconds float64 `json:"warmup_model_s"` // of every run
-	// Load is what ran, on what, as a sum: two comparisons with the same one may be
-	// shown together. Warm-up and repeats are not in it.
+	WarmupSeconds float64 `json:"warmup_model_s"` // warm-up of every run
+	// Load is a checksum of what ran, and on which machine: two comparisons with
+	// the same one may be shown together. It does not cover warm-up and repeats.
 	Load string `json:"load"`
-	// Long is what peers came to that were given a longer warm-up, stored before.
+	// Long is the stored result of peers with a longer warm-up.
 	Long *Comparison `json:"long,omitempty"`
 }
 
-// Arm is one side of the comparison. Figures are medians over the repeats.
+// Arm is one side of the comparison. Figures are medians of the repeats.
 type Arm struct {
 	Name             string            `json:"name"`
 	Title            string            `json:"title"`
 	Applicable       bool              `json:"applicable"`
-	Why              string            `json:"why,omitempty"`      // it is not applicable
+	Why              string            `json:"why,omitempty"`      // why it is not applicable
 	LocalAccessRatio unit.Opt[float64] `json:"local_access_ratio"` // of the sensitive services together
 	LocalSpread      Summary           `json:"local_access_ratio_spread"`
 	Services         []Service         `json:"services"`
@@ -46,7 +46,7 @@ type Arm struct {
 	MoverCPUSeconds  unit.Opt[float64] `json:"mover_cpu_s"`      // guest time, warm-up and measurement
 	MoverCPUShare    unit.Opt[float64] `json:"mover_cpu_share"`  // of one CPU, while measuring
 	Unsteady         int               `json:"unsteady"`         // repeats whose local access ratio still changed when the warm-up ended
-	Detail           []string          `json:"detail,omitempty"` // what its mover said, by repeat
+	Detail           []string          `json:"detail,omitempty"` // messages of its mover, by repeat
 }
 
 // Service is one workload in one arm.
@@ -62,7 +62,7 @@ type Service struct {
 	LatencyP99us     unit.Opt[float64] `json:"latency_p99_us"`
 }
 
-// Target is one figure that was promised, and what came of it.
+// Target is one promised figure, and the result.
 type Target struct {
 	Name  string            `json:"name"`
 	Want  string            `json:"want"` // in words

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package experiment holds what makes a comparison fair: arms, warm-ups, the order the
-// runs come in, their spread, what a difference is worth, and the form of the
+// Package experiment holds what makes a comparison fair: arms, warm-ups, the order of
+// the runs, their spread, the significance of a difference, and the form of the
 // result.
 //
 //	Plan(5 arms, 1 warm-up, 3 repeats, seed) ──▶ a b c d e | c a e b d | d b e a c | …
@@ -9,6 +9,6 @@
 //	RatioOf, CompareSpread (two arms) ──▶ faster, steadier, or noise
 //	Vary(arms of one command)         ──▶ Variation: which placement to time with
 //
-// Pure: it runs nothing; and it gives the same bits everywhere (no fused products), as
-// simulations use it.
+// Pure: it runs nothing. It gives the same bits everywhere (no fused products),
+// because simulations use it.
 package experiment

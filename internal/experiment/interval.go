@@ -10,35 +10,36 @@ import (
 // Nominal is the coverage that an interval aims at.
 const Nominal = 0.95
 
-// Interval is a confidence interval. Coverage is in how many of all such
-// intervals the true value lies: at least Nominal where the runs allow it, less
-// where they are too few. The zero Interval is unknown.
+// Interval is a confidence interval. Coverage is the share of such intervals
+// that hold the true value: at least Nominal if there are enough runs, less if
+// there are too few. The zero Interval is unknown.
 type Interval struct {
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
 	Coverage float64 `json:"coverage"`
 }
 
-// IsZero lets `json:",omitzero"` leave an unknown interval out.
+// IsZero makes `json:",omitzero"` leave out an unknown interval.
 func (i Interval) IsZero() bool { return i == Interval{} }
 
-// Known says whether there is one.
+// Known says whether there is an interval.
 func (i Interval) Known() bool { return i.Coverage > 0 }
 
-// Has says whether v lies in it.
+// Has says whether the interval contains v.
 func (i Interval) Has(v float64) bool { return i.Low <= v && v <= i.High }
 
 // medianInterval is the interval of the median between two order statistics, of
-// values in ascending order. It assumes nothing about their distribution, but that
-// the runs are independent of each other.
+// values in ascending order. It assumes nothing about their distribution, only
+// that the runs are independent of each other.
 //
-//  1. The median lies between the k-th smallest and the k-th largest of n values,
-//     unless fewer than k of them are on one side of it: of a fair coin, thrown n
-//     times (David and Nagaraja, Order Statistics, 7.1).
+//  1. The median lies between the k-th smallest and the k-th largest of n values, unless
+//     fewer than k of them are on one side of it. That is the probability of a fair coin,
+//     thrown n times (David and Nagaraja, Order Statistics, 7.1).
 //  2. The largest k is taken whose coverage is at least Nominal.
-//  3. Below 6 values there is none: even smallest to largest holds the median with
-//     1 − 2^(1−n) only: 94 % of 5, 88 % of 4, 75 % of 3. That is what is returned,
-//     with that coverage. A bootstrap of the median comes to the same: the 2.5th
+//  3. Below 6 values there is no such k: even the range from smallest to largest holds the
+//     median only with 1 − 2^(1−n): 94 % for 5, 88 % for 4, 75 % for 3. That range is
+//     returned, with that coverage. A bootstrap of the median gives the same: the 2.5th
+//     percentile of the resampled medians of up to 5 values is the smallest value.
 //     percentile of the resampled medians of up to 5 values is the smallest value.
 func medianInterval(sorted []float64) Interval {
 	n := len(sorted)
@@ -56,32 +57,32 @@ func medianInterval(sorted []float64) Interval {
 	return Interval{Low: sorted[k-1], High: sorted[n-k], Coverage: 1 - float64(2*outside)}
 }
 
-// Ratio compares two arms: how many times the other's figure this one's is.
+// Ratio compares two arms: this one's figure as a multiple of the other's.
 type Ratio struct {
 	Value float64  `json:"value"`
 	CI    Interval `json:"interval"`
 }
 
-// Differs says that the interval is as sure as Nominal, and does not hold 1: the
-// difference is more than the noise of the runs.
+// Differs says that the interval has at least Nominal coverage and does not
+// contain 1: the difference is more than the noise of the runs.
 func (r Ratio) Differs() bool { return r.CI.Coverage >= Nominal && !r.CI.Has(1) }
 
-// mostExact bounds where the Mann-Whitney distribution is counted out. Beyond it
-// the normal distribution stands in (TestDecisionRatioCoverage has 45 runs each).
+// mostExact bounds the exact count of the Mann-Whitney distribution. Beyond it
+// the normal distribution is used (TestDecisionRatioCoverage has 45 runs each).
 const mostExact = 1600
 
-// RatioOf says how many times base's figure this one's is. ok is false where one
-// of them has no value, or one that is not above 0.
+// RatioOf returns this arm's figure as a multiple of base's. ok is false if one of
+// them has no value, or one that is not above 0.
 //
 //  1. All n × m ratios of a value of one and a value of the other, ascending. Their
 //     median is the estimate (Hodges and Lehmann, 1963, of logarithms).
 //  2. The interval is Moses': from the k-th smallest to the k-th largest, the
 //     inversion of the rank test of Mann and Whitney (Hollander and Wolfe,
-//     Nonparametric Statistical Methods, 4.3). Exact where the two distributions
-//     differ by a factor only; nothing else is assumed of them.
+//     Nonparametric Statistical Methods, 4.3). It is exact if the two distributions
+//     differ only by a factor; it assumes nothing else about them.
 //  3. The largest k is taken whose coverage is at least Nominal. Below 4 runs each
-//     (but 3 and 5, and 2 and 8) there is none: smallest to largest then, with the
-//     coverage that has.
+//     (except 3 and 5, and 2 and 8) there is no such k: the interval is then from the
+//     smallest to the largest, with the coverage that this has.
 func RatioOf(values, base []float64) (r Ratio, ok bool) {
 	ratios := make([]float64, 0, len(values)*len(base))
 	for _, v := range values {
@@ -129,8 +130,8 @@ func mosesNormal(n, m int) (k int, coverage float64) {
 	return max(1, int(math.Floor(mean-float64(z*sd)))), Nominal
 }
 
-// mannWhitney counts in how many orders of n and m values U is 0, 1, … n·m: the
-// coefficients of the Gaussian binomial (n+m over n).
+// mannWhitney counts the orders of n and m values in which U is 0, 1, … n·m:
+// the coefficients of the Gaussian binomial (n+m over n).
 func mannWhitney(n, m int) []float64 {
 	ways := make([]float64, n*m+1)
 	ways[0] = 1

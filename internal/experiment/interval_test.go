@@ -17,8 +17,9 @@ var shapes = []struct {
 }{
 	{"normal", 100, func(r *rand.Rand) float64 { return 100 + 5*r.NormFloat64() }},
 	{"skewed", 100, func(r *rand.Rand) float64 { return 100 * math.Exp(0.5*r.NormFloat64()) }},
-	// Two modes, as of a program that lands on the right node or on the wrong one;
-	// 60 % are of the fast one, so the median is the 83.3th percentile of it.
+	// Two modes, like a program that runs on the right node or on the wrong one.
+	// 60 % of the values are of the fast mode, so the median is its 83.3th
+	// percentile.
 	{"bimodal", 100 + 2*0.967422, func(r *rand.Rand) float64 {
 		if r.Float64() < 0.6 {
 			return 100 + 2*r.NormFloat64()
@@ -37,8 +38,8 @@ func drawn(r *rand.Rand, n int, draw func(*rand.Rand) float64) []float64 {
 
 const simulations = 4000
 
-// Of the intervals, as many hold the true median as they say, and Nominal at least
-// where there are 6 runs.
+// As many intervals hold the true median as their coverage says, and at least
+// Nominal with 6 runs.
 func TestDecisionMedianCoverage(t *testing.T) {
 	for _, shape := range shapes {
 		for _, n := range []int{2, 3, 5, 6, 7, 10, 15, 30} {
@@ -74,7 +75,7 @@ func TestDecisionMedianRanks(t *testing.T) {
 	}
 }
 
-// The counts of U are those that all orders give.
+// The counts of U match an enumeration of all orders.
 func TestDecisionMannWhitney(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		for m := 1; m <= 5; m++ {
@@ -146,14 +147,15 @@ func TestDecisionRatio(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r, _ := RatioOf([]float64{2, 2.2, 2.1}, []float64{1, 1.1, 1}); r.Differs() || r.CI.Coverage >= Nominal {
-		t.Errorf("3 runs each are sure: %+v", r)
+		t.Errorf("3 runs each are called sure: %+v", r)
 	}
 	if r, _ := RatioOf([]float64{2}, []float64{1}); r.CI.Known() || r.Value != 2 {
 		t.Errorf("one run each: %+v", r)
 	}
 }
 
-// Chance alone is called a difference in one case of 20, a real one is found.
+// Chance alone is called a difference in one case of 20; a real difference is
+// found.
 func TestDecisionSpread(t *testing.T) {
 	sum := func(r *rand.Rand, n int, scale float64, draw func(*rand.Rand) float64) Summary {
 		v := drawn(r, n, draw)

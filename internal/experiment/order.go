@@ -7,13 +7,13 @@ import "math/rand/v2"
 // Run is one run of one arm.
 type Run struct {
 	Arm    int  // index of the arm
-	Repeat int  // 0 …; warm-ups count by themselves
-	Warm   bool // it warms up, and does not count
+	Repeat int  // from 0; warm-ups are counted separately
+	Warm   bool // it is a warm-up, and does not count
 }
 
-// Plan is warm-ups and then Order: what caches, page cache and clock frequency
-// owe to the first runs falls on none that count. A seed gives the measured runs
-// the same order with warm-ups and without.
+// Plan is warm-ups and then Order, so that the cost of the first runs for
+// caches, page cache and clock frequency falls on no run that counts. A seed
+// gives the measured runs the same order with warm-ups and without.
 func Plan(arms, warmups, repeats int, seed uint64) []Run {
 	plan := make([]Run, 0, arms*(warmups+repeats))
 	for r := range warmups {
@@ -25,8 +25,8 @@ func Plan(arms, warmups, repeats int, seed uint64) []Run {
 }
 
 // Order interleaves the arms: every repeat runs each arm once, in an order
-// drawn from the seed, so that a drift of the machine falls on all arms alike;
-// every second repeat runs the mirror image of the one before (ABBA).
+// drawn from the seed, so that a drift of the machine affects all arms alike.
+// Every second repeat runs the mirror image of the one before (ABBA).
 func Order(arms, repeats int, seed uint64) []Run {
 	rng := rand.New(rand.NewPCG(seed, 0x686f6d656e6f6465))
 	order := make([]Run, 0, arms*repeats)

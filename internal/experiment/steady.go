@@ -8,7 +8,7 @@ import (
 )
 
 // Steady says that the last n values lie within the given distance of each other:
-// the end of a warm-up.
+// the warm-up has ended.
 func Steady(values []float64, n int, within float64) bool {
 	if n < 1 || len(values) < n {
 		return false
@@ -23,36 +23,37 @@ func Steady(values []float64, n int, within float64) bool {
 // Spread compares how much two arms vary: the mean distance of a run from its
 // arm's median, relative to that median.
 type Spread struct {
-	// Ratio is this arm's spread over the other's: below 1 it is steadier.
+	// Ratio is this arm's spread over the other's: below 1 this arm is
+	// steadier.
 	Ratio float64 `json:"ratio"`
-	// P is the probability of a ratio as far from 1 as this one, if only chance had
-	// a hand in it.
+	// P is the probability of a ratio at least as far from 1 as this one, by chance
+	// alone.
 	P float64 `json:"p"`
 }
 
-// Differs says that chance alone would rarely do it.
+// Differs says that chance alone would rarely cause it.
 func (s Spread) Differs() bool { return s.P <= 1-Nominal }
 
 const (
 	shuffles = 9999
-	// leastForSpread is below what two arms' spreads are not compared: with 4 runs
-	// each, the distances come in pairs, and chance alone was called a difference in
-	// up to one case of 10 (TestDecisionSpread's simulation).
+	// leastForSpread is the least number of runs for comparing the spread of two
+	// arms: with 4 runs each the distances come in pairs, and chance alone was
+	// called a difference in up to one case of 10 (TestDecisionSpread's simulation).
 	leastForSpread = 5
 	// mostSpread stands for infinity: the other arm did not vary at all.
 	mostSpread = 1e6
 )
 
-// CompareSpread is a permutation test. ok is false where there are too few runs,
-// or none that varies.
+// CompareSpread is a permutation test. ok is false if there are too few runs, or if
+// none varies.
 //
-//  1. Each run's distance from its arm's median, relative to it. Where the number
-//     of runs is odd, one of them is the median and 0 by construction: it is left
-//     out, or the test finds differences that are not there.
-//  2. The statistic is the ratio of the two means of these.
-//  3. The distances are dealt to the two arms anew, 9,999 times, from the seed. P
-//     is the share of the deals whose ratio is as far from 1, the real one included
-//     (Phipson and Smyth, 2010).
+//  1. Each run's distance from its arm's median, relative to it. If the number of runs
+//     is odd, one of them is the median and 0 by construction: it is left out, or the
+//     test would find differences that do not exist.
+//  2. The statistic is the ratio of the two means of these distances.
+//  3. The distances are dealt to the two arms again, 9,999 times, from the seed. P is
+//     the share of the deals whose ratio is at least as far from 1, including the real
+//     one (Phipson and Smyth, 2010).
 func CompareSpread(a, b Summary, seed uint64) (s Spread, ok bool) {
 	da, db := distances(a), distances(b)
 	if a.N < leastForSpread || b.N < leastForSpread || mean(da)+mean(db) == 0 {
@@ -73,7 +74,7 @@ func CompareSpread(a, b Summary, seed uint64) (s Spread, ok bool) {
 	return s, true
 }
 
-// distances are the relative ones of 1; nil where the median is 0.
+// distances are the relative distances of step 1; nil if the median is 0.
 func distances(s Summary) []float64 {
 	if s.Median == 0 {
 		return nil

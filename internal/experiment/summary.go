@@ -14,9 +14,9 @@ type Summary struct {
 	Min    float64   `json:"min"`
 	Max    float64   `json:"max"`
 	Mean   float64   `json:"mean"`
-	SD     float64   `json:"sd"` // of the sample; 0 for one value
+	SD     float64   `json:"sd"` // standard deviation of the sample; 0 for one value
 	Values []float64 `json:"values"`
-	// CI is of the median; unknown for one value.
+	// CI is the interval of the median; unknown for one value.
 	CI Interval `json:"interval,omitzero"`
 }
 
@@ -59,7 +59,7 @@ func (s Summary) RelativeSpread() float64 {
 }
 
 // Variation is the coefficient of variation: SD / mean. ok is false for one value,
-// and where the mean is not above 0.
+// and if the mean is not above 0.
 func (s Summary) Variation() (cv float64, ok bool) {
 	if s.N < 2 || !(s.Mean > 0) {
 		return 0, false

@@ -75,7 +75,7 @@ func TestDecisionPlan(t *testing.T) {
 		}
 	}
 	if !slices.Equal(Plan(3, 0, 4, 7), Order(3, 4, 7)) {
-		t.Error("without warm-ups it is another order")
+		t.Error("the order differs without warm-ups")
 	}
 }
 

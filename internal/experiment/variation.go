@@ -10,31 +10,31 @@ import (
 	"homenode/internal/unit"
 )
 
-// Variation is how one command's run time varies, as it is and under placements.
+// Variation is how one command's run time varies, unpinned and under placements.
 type Variation struct {
 	Schema  int         `json:"schema"` // 1
 	Command []string    `json:"command"`
 	Machine string      `json:"machine"` // in words
-	How     unit.Source `json:"how"`     // measured, or modelled: in the lab
-	Clock   string      `json:"clock"`   // what the times are of, in words
+	How     unit.Source `json:"how"`     // measured, or modelled (in the lab)
+	Clock   string      `json:"clock"`   // clock of the times, in words
 	Date    time.Time   `json:"date"`
-	Seconds float64     `json:"seconds"` // of wall clock it took
-	Warmups int         `json:"warmups"` // of each arm
+	Seconds float64     `json:"seconds"` // wall-clock duration of the comparison
+	Warmups int         `json:"warmups"` // number of warm-ups of each arm
 	Repeats int         `json:"repeats"`
 	Seed    uint64      `json:"seed"`
-	Order   []string    `json:"order"` // of the runs that count, by arm
+	Order   []string    `json:"order"` // order of the counted runs, by arm
 	Arms    []Placed    `json:"arms"`
 	Notes   []string    `json:"notes"` // what was left out, and why
 	Verdict Verdict     `json:"verdict"`
 }
 
-// Placed is one arm: one placement of the command. But for Time, figures are
+// Placed is one arm: one placement of the command. Except for Time, figures are
 // medians of the runs.
 type Placed struct {
 	Name string `json:"name"` // "as-is", "node-1", …
-	// About says it in words: "CPUs and memory of node 1".
+	// About describes it in words: "CPUs and memory of node 1".
 	About string `json:"about"`
-	// Run is what 'homenode run' is told; empty: it is not placed.
+	// Run is the flags of 'homenode run'; empty: the command is not placed.
 	Run []string `json:"run"`
 
 	Time        Summary           `json:"time_s"`
@@ -46,43 +46,44 @@ type Placed struct {
 	Waits       unit.Opt[float64] `json:"voluntary_switches"`
 	Preempted   unit.Opt[float64] `json:"involuntary_switches"`
 
-	// Against the first arm, and unknown for that one.
+	// Compared with the first arm; unknown for that arm itself.
 	Against unit.Opt[Ratio]  `json:"against_first"`
 	Spread  unit.Opt[Spread] `json:"spread_against_first"`
 }
 
-// Sample is one run of one arm. Figures that could not be had are NaN.
+// Sample is one run of one arm. Unknown figures are NaN.
 type Sample struct {
 	Seconds                              float64
 	User, System, MaxRSS                 float64
 	Minor, Major, Voluntary, Involuntary float64
 }
 
-// Verdict is what the runs say. Arms are named; a list of ties holds those that
-// cannot be told from the one named, in the arms' order.
+// Verdict is the conclusion from the runs. Arms are named; a list of ties holds
+// the arms that cannot be distinguished from the named one, in the arms' order.
 type Verdict struct {
-	// Fastest has the lowest median, Steadiest the lowest coefficient of variation;
-	// "" where it cannot be told from a single run.
+	// Fastest has the lowest median, Steadiest the lowest coefficient of variation,
+	// which is "" if each arm has a single run.
 	Fastest        string   `json:"fastest"`
 	FastestTies    []string `json:"fastest_ties"`
 	Steadiest      string   `json:"steadiest"`
 	SteadiestTies  []string `json:"steadiest_ties"`
-	FewForSpread   bool     `json:"too_few_for_spread"` // runs: steadiness was not compared
+	FewForSpread   bool     `json:"too_few_for_spread"` // too few runs: steadiness was not compared
 	BelowStartUp   bool     `json:"mostly_start_up"`    // the runs are too short to mean anything
-	ForRepeatable  string   `json:"for_repeatable"`     // the arm to time with
-	RepeatableLine []string `json:"repeatable_line"`    // the command line that does it
+	ForRepeatable  string   `json:"for_repeatable"`     // the arm for repeatable timings
+	RepeatableLine []string `json:"repeatable_line"`    // its command line
 }
 
-// StartUp is below what a run is mostly loading and linking of the program, which
-// placement hardly touches. A judgement, not a measurement: --anyway overrules it.
+// StartUp is the run time below which a run is mostly loading and linking of the
+// program, which placement hardly changes. It is a judgement, not a measurement:
+// --anyway overrides it.
 const StartUp = 10 * time.Millisecond
 
-// SteadyEnough is the variation below which a placement need not be steadier to time
-// with: two runs each of two builds tell a difference of 2% (1.96 σ √(2/2)). To go for
-// less by a slower placement would time what nobody runs. A judgement, not a measurement.
+// SteadyEnough is the variation below which a placement need not be steadier for timings:
+// two runs each of two builds show a difference of 2% (1.96 σ √(2/2)). A slower placement
+// that varies less would time what is never used. It is a judgement, not a measurement.
 const SteadyEnough = 0.01
 
-// Fill takes an arm's runs.
+// Fill adds an arm's runs.
 func (p *Placed) Fill(runs []Sample) {
 	column := func(of func(Sample) float64) []float64 {
 		out := make([]float64, len(runs))
@@ -105,8 +106,8 @@ func (p *Placed) Fill(runs []Sample) {
 	p.Preempted = median(func(s Sample) float64 { return s.Involuntary })
 }
 
-// Judge compares every arm with the first and fills in the verdict. Every
-// comparison is by itself, at Nominal: of many arms that do not differ, one of 20
+// Judge compares every arm with the first and fills in the verdict. Each
+// comparison is separate, at Nominal: of many arms that do not differ, one of 20
 // comparisons calls a difference.
 func (v *Variation) Judge() {
 	for i := range v.Arms {
@@ -163,10 +164,10 @@ func (v *Variation) ties(with Placed, differs func(Placed) bool) []string {
 	return ties
 }
 
-// repeatable is the arm to time with: a placed one, since one that is not leaves
-// its placement to chance, however steady these few runs were. Of those that are
-// SteadyEnough or cannot be told from the steadiest, the fastest; of these the
-// steadiest.
+// repeatable is the arm for timings. It is a placed one, because an unplaced run
+// leaves its placement to chance, however steady these few runs were. Of the
+// arms that are SteadyEnough or cannot be distinguished from the steadiest it is
+// the fastest; of these the steadiest.
 func (v *Variation) repeatable(d Verdict) (Placed, bool) {
 	var placed []Placed
 	for _, a := range v.Arms {

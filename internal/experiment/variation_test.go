@@ -48,11 +48,11 @@ func TestDecisionVariation(t *testing.T) {
 	}
 }
 
-// A slower placement is to time with where it is steadier by what matters, not by what
-// the eye of a needle lets through.
+// A slower placement is chosen for timings if it is steadier by a relevant amount, not
+// by a negligible one.
 func TestDecisionVariationSteadyEnough(t *testing.T) {
 	for _, c := range []struct {
-		spread float64 // of node-0, a run's distance from 1
+		spread float64 // distance of node-0's runs from 1
 		want   string
 	}{{0.003, "node-0"}, {0.009, "node-0"}, {0.02, "interleave"}} {
 		v := Variation{Seed: 1, Arms: []Placed{placed("as-is", nil, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7)}}
@@ -70,7 +70,8 @@ func TestDecisionVariationSteadyEnough(t *testing.T) {
 	}
 }
 
-// Arms that differ by noise are called a tie, and few runs are no ground for more.
+// Arms that differ only by noise are called a tie, and few runs support no further
+// claim.
 func TestDecisionVariationNoise(t *testing.T) {
 	v := Variation{Seed: 1, Arms: []Placed{
 		placed("as-is", nil, 1.00, 1.05, 0.98, 1.02), placed("node-0", []string{"--nodes", "0"}, 0.99, 1.04, 1.00, 1.01),

@@ -16,7 +16,7 @@ var ErrNotInstalled = errors.New("the lab is not installed")
 // Assets are the files that lab/build.sh makes.
 type Assets struct {
 	QEMU, Kernel, Initramfs, Plugin string
-	Debian                          string // disk of the Debian guest (lab/debian.sh); it need not be there
+	Debian                          string // disk of the Debian guest (lab/debian.sh); optional
 }
 
 // qemuEnv names another QEMU than the one in PATH.
@@ -37,7 +37,8 @@ func findQEMU() (string, error) {
 	return qemu, nil
 }
 
-// FindAssets searches for QEMU and for what `make lab` builds in dir.
+// FindAssets searches for QEMU, and in dir for the files that `make lab`
+// builds.
 func FindAssets(dir string) (Assets, error) {
 	a := Assets{
 		Kernel:    filepath.Join(dir, "vmlinuz"),

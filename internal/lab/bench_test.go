@@ -13,7 +13,7 @@ import (
 
 // benchFile is the file of results that a bench's variable names, and the number of
 // repeats: 3 by default. Without the variable the test is skipped: it is a measurement,
-// which the script runs.
+// and the script runs it.
 func benchFile(t *testing.T, variable, script string) (file string, repeats int) {
 	t.Helper()
 	if file = os.Getenv(variable); file == "" {

@@ -18,13 +18,14 @@ import (
 	"time"
 )
 
-// testIdleRate: a test that waits for the guest mostly waits for its timers.
+// testIdleRate: a test that waits for the guest mostly waits for the guest's
+// timers.
 const testIdleRate = 8
 
-// Tests share guests: a test has one to itself, and hands it on to the next that needs
-// its kind. So there are at most as many of a kind as tests that run at once. A guest
-// without a test rests (SIGSTOP): an idle one takes some of the host's time, and it does
-// not notice (TestLabSuspended).
+// Tests share guests: a test has one to itself, and then passes it to the next test that
+// needs its kind. So there are at most as many of a kind as tests that run at once. A
+// guest without a test is stopped (SIGSTOP): an idle guest takes some of the host's
+// time, and it does not notice the stop (TestLabSuspended).
 var (
 	guestsMu sync.Mutex
 	resting  = map[string][]*Guest{} // by kind
@@ -37,14 +38,15 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	for _, kind := range resting {
 		for _, g := range kind {
-			_ = g.cmd.Process.Kill() // it stands, and so would its end
+			_ = g.cmd.Process.Kill() // it is stopped, so it could not end by itself
 			g.Close()
 		}
 	}
 	os.Exit(code)
 }
 
-// guest is a guest of a shape for this test alone, booted if none rests.
+// guest returns a guest of a shape for this test alone. It boots one if none is
+// stopped.
 func guest(t *testing.T, shape, cgroup string) *Guest {
 	t.Helper()
 	if testing.Short() {
@@ -53,7 +55,7 @@ func guest(t *testing.T, shape, cgroup string) *Guest {
 	return shared(t, shape+"/"+cgroup, labOptionsFor(t, shape, cgroup))
 }
 
-// shared is a guest of a kind. A failed test does not leave its guest to others: the
+// shared returns a guest of a kind. A failed test does not pass its guest on: the
 // guest ends with it. A test that leaves something running fails.
 func shared(t *testing.T, kind string, o Options) *Guest {
 	t.Helper()
@@ -69,15 +71,15 @@ func shared(t *testing.T, kind string, o Options) *Guest {
 				break
 			}
 			if look == 20 {
-				t.Errorf("it left in the guest: %q", left)
+				t.Errorf("the test left in the guest: %q", left)
 			}
-			time.Sleep(100 * time.Millisecond) // what was killed is still ending
+			time.Sleep(100 * time.Millisecond) // killed processes are still ending
 		}
 		if t.Failed() {
 			ctx, cancel := g.Within(context.Background(), patience)
 			defer cancel()
 			r, err := g.Run(ctx, "top", "-b", "-n", "2", "-d", "2")
-			t.Logf("what else ran in the guest: %s %v", r.Stdout[max(0, len(r.Stdout)-3000):], err)
+			t.Logf("other processes in the guest: %s %v", r.Stdout[max(0, len(r.Stdout)-3000):], err)
 			g.Close()
 			return
 		}
@@ -89,7 +91,7 @@ func shared(t *testing.T, kind string, o Options) *Guest {
 	return g
 }
 
-// inUse is what a later test in the same guest would measure with its own: programs, the
+// inUse is what a later test in the same guest would measure as well: programs, the
 // model, settings of the kernel.
 func inUse(t *testing.T, g *Guest) []string {
 	t.Helper()
@@ -120,7 +122,7 @@ func boot(t *testing.T, o Options) *Guest {
 	return g
 }
 
-// wake returns nil where no guest of this kind rests.
+// wake returns nil if no guest of this kind is stopped.
 func wake(t *testing.T, kind string) *Guest {
 	t.Helper()
 	guestsMu.Lock()
@@ -181,9 +183,9 @@ type loadReport struct {
 	Perf whole `json:"perf"`
 }
 
-// whole are counts of events that were on the PMU all the time. homenode-load gives null
-// for any other, also for one that needs no counter (dram<n>): it also waits behind a
-// group of its context that found no counter.
+// whole returns counts of events that were on the PMU all the time. homenode-load gives
+// null for any other event. That includes an event that needs no counter (dram<n>): it
+// also waits behind a group of its context that found no counter.
 type whole map[string]float64
 
 func (w *whole) UnmarshalJSON(data []byte) error {
@@ -264,9 +266,9 @@ func countEveryNode(t *testing.T, g *Guest) {
 	}
 }
 
-// What fits into a cache stays in it, wherever the kernel finds pages for it. An L2 of 64
-// KiB holds four of one colour, so eight may not fit. Everything else in the guest runs
-// on node 0; another node's caches are quieter.
+// Data that fits into a cache stays in it, wherever the kernel finds pages for it. An L2
+// of 64 KiB holds four pages of one colour, so eight may not fit. Everything else in the
+// guest runs on node 0; another node's caches are quieter.
 func countCaches(t *testing.T, g *Guest) {
 	node := deviceNode(g.Shape)
 	cpu, _ := g.Shape.Nodes[node].CPUs.First()
@@ -342,11 +344,11 @@ func sameSet(a, b []int) bool {
 	return len(a) == len(b)
 }
 
-// The guest's clock is the model's: what a program sleeps and computes takes equally long
-// by either, model on or off, and the tick comes at its rate.
+// The guest's clock is the model's: a sleep and a computation take equally long by either
+// clock, model on or off, and the tick comes at its rate.
 func TestLabOneClock(t *testing.T) {
 	t.Parallel()
-	g := variant(t, "four", func(*Options) {}) // its own: daemons and perf events of other tests have timers, too
+	g := variant(t, "four", func(*Options) {}) // a guest of its own: daemons and perf events of other tests also have timers
 	for _, state := range []string{"on", "off"} {
 		for what, busy := range map[string]string{"asleep": "sleep 3", "busy": "homenode-load spin --threads 4 --cpus 0-3 --seconds 3"} {
 			out := strings.Fields(mustRun(t, g, "sh", "-c", fmt.Sprintf(bothClocks, state, busy)))
@@ -358,7 +360,7 @@ func TestLabOneClock(t *testing.T) {
 				v[i], _ = strconv.ParseFloat(text, 64)
 			}
 			guest, model, ticks := v[3]-v[0], (v[4]-v[1])/float64(g.Shape.Model.MHz)/1e6, v[5]-v[2]
-			// between the two looks programs start, which takes some 10 ms of such a CPU
+			// programs start between the two readings, which takes some 10 ms of such a CPU
 			if guest < 3 || math.Abs(guest-model) > 0.1 {
 				t.Errorf("%s, %s: %.2f s by the guest's clock, %.3f s by the model's", state, what, guest, model)
 			}
@@ -381,7 +383,7 @@ look; %s > /dev/null; look
 homenode-load control off > /dev/null`
 
 // A guest does not notice that a host, or a debugger, stops QEMU for a while: its clock
-// stood still, too.
+// also stood still.
 func TestLabSuspended(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -427,13 +429,13 @@ func TestLabRefusesWrongNodeMap(t *testing.T) {
 	}
 	o := labOptionsFor(t, "two", "v2")
 	wrong := shapeNamed(t, "two")
-	wrong.Nodes[0].Memory *= 2 // the plugin takes node 1 to start later than it does
+	wrong.Nodes[0].Memory *= 2 // the plugin assumes a start of node 1 that is too late
 	o.modelConf = wrong.ModelConf()
 	refused(t, o, "node map is wrong")
 }
 
-// Calibration reads its lines from DRAM whatever the size of the LLC, which replaces at
-// random: it flushes by that size.
+// Calibration reads its lines from DRAM whatever the size of the LLC, which replaces
+// lines at random: it flushes by that size.
 func TestLabFlushesLargerLLC(t *testing.T) {
 	t.Parallel()
 	g := variant(t, "two", func(o *Options) { o.Shape.Model.LLC *= 8 })
@@ -464,7 +466,7 @@ func talk(t *testing.T, g *Guest) {
 		}
 	}
 	if _, err := g.Fetch(t.Context(), "/tmp/none"); err == nil {
-		t.Error("a file that is not there was fetched")
+		t.Error("a missing file was fetched")
 	}
 	if r, err := g.Run(t.Context(), "sh", "-c", "echo out; echo err >&2; exit 3"); err != nil || r.Exit != 3 || r.Stdout != "out\n" || r.Stderr != "err\n" {
 		t.Errorf("%+v, %v", r, err)

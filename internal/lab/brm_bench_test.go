@@ -15,7 +15,7 @@ import (
 	"homenode/internal/experiment"
 )
 
-// raoProgram is a program of a mix, and where its threads are put by hand: to its memory.
+// raoProgram is a program of a mix, and the CPUs next to its memory, for the arm by hand.
 type raoProgram struct{ load, hand string }
 
 type raoMix struct {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// setUpBRM starts a chase of two threads on node 0's CPUs whose memory is on node 1, and
-// then lets it run anywhere; and a process that sleeps and wakes. The kernel's own
-// balancing of memory is off: it would bring the memory instead.
+// setUpBRM starts a chase of two threads on node 0's CPUs with its memory on node 1, and
+// then lets it run anywhere. It also starts a process that sleeps and wakes. The
+// kernel's own balancing of memory is off: it would move the memory instead.
 const setUpBRM = `
 echo 0 > /proc/sys/kernel/numa_balancing
 homenode-load control on > /dev/null
@@ -111,7 +111,8 @@ func brmIn(t *testing.T, g *Guest, load, watched string, flags ...string) (s brm
 	return s
 }
 
-// judgeBRM reports whether they found it, and fails on what must never happen.
+// judgeBRM reports whether they found it, and fails on anything that must never
+// happen.
 func judgeBRM(t *testing.T, s brmSummary, load, watched string) (found bool) {
 	t.Helper()
 	t.Logf("%+v", s)
@@ -142,7 +143,7 @@ func brmKilled(t *testing.T, g *Guest, load, watched, before string) {
 		mustRun(t, g, "sh", "-c", fmt.Sprintf("kill %s %s; while [ -e /proc/%[2]s ]; do sleep 0.05; done", signal, pid))
 		if signal == "-KILL" {
 			if affinity() == before {
-				t.Log("it was let go of again right before the kill")
+				t.Log("it was released right before the kill")
 			}
 			mustRun(t, g, "sh", "-c", "homenode restore; e=$?; [ $e = 0 ] || [ $e = 4 ]")
 		}

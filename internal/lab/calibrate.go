@@ -26,19 +26,19 @@ type touched struct {
 	DRAM  []uint64 `json:"dram"`
 }
 
-// Flat is a note when the guest's kernel was told to hide the nodes: then nothing can be
-// bound to one, and the map cannot be checked. "" = it was not told so.
+// Flat is a note if the guest's kernel was told to hide the nodes: then memory cannot be
+// bound to a node, and the map cannot be checked. Otherwise it is "".
 func Flat(cmdline []byte) string {
 	for _, arg := range strings.Fields(string(cmdline)) {
 		if arg == flatArg {
-			return "the kernel hides the nodes (" + flatArg + "): not calibrated, that memory is counted on its node was not checked"
+			return "the kernel hides the nodes (" + flatArg + "): not calibrated; the test that memory is counted on its node was skipped"
 		}
 	}
 	return ""
 }
 
-// Calibrate runs in the guest: for every node with memory it reads pages bound to it and
-// asks the PMU where they were counted. It leaves the model off.
+// Calibrate runs in the guest. For every node with memory it reads pages bound to the
+// node and asks the PMU on which node they were counted. It leaves the model off.
 func Calibrate(nodes set.NodeSet) error {
 	if err := load("control", "on"); err != nil {
 		return err
@@ -91,9 +91,9 @@ func parseTouched(out []byte) (touched, error) {
 	return t.touched, nil
 }
 
-// checkTouched requires every line on its own node, and next to nothing elsewhere. The
-// kernel's and the load program's own accesses are counted too: that leaves room for half
-// as many again on the node, and a quarter elsewhere. A wrong map puts every line
+// checkTouched requires every line on its own node, and next to nothing elsewhere.
+// Accesses of the kernel and of the load program are counted too: they may be half of the
+// lines on the node, and a quarter of the lines elsewhere. A wrong map puts every line
 // elsewhere.
 func checkTouched(t touched, node int) error {
 	if t.Lines == 0 || node >= len(t.DRAM) {

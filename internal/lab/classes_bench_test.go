@@ -54,7 +54,7 @@ var realPrograms = []realProgram{
 }
 
 // realData makes the data of a node: words (a few of them frequent), lines, numbers.
-// busybox and the data are on the node: a tmpfs of it.
+// busybox and the data are in a tmpfs of the node.
 const realData = `set -eu
 homenode-load control off > /dev/null
 echo 0 > /proc/sys/kernel/numa_balancing
@@ -195,9 +195,9 @@ homenode-load control on --phase 1 > /dev/null
 	return b.String()
 }
 
-// work is n pieces of a program's work, run in its cgroup to their end, with the model's
-// clock before and after. Entering a cgroup takes a while in the kernel, which is not
-// work.
+// work is n pieces of a program's work, which run in its cgroup to their end, with the
+// model's clock before and after. Entering a cgroup takes a while in the kernel, which
+// does not count as work.
 func work(line string, n int) string {
 	loop := fmt.Sprintf("homenode-load control on --phase 2 > /tmp/t/begin; i=0; while [ $i -lt %d ]; do ./busybox %s > /dev/null; i=$((i + 1)); done; homenode-load control on --phase 3 > /tmp/t/end", n, line)
 	return strings.TrimSuffix(inGroup("p", loop, "/tmp/t/p.err"), " &\n") + "\necho == begin; cat /tmp/t/begin; echo == end; cat /tmp/t/end\n"
@@ -294,9 +294,9 @@ func calibrate(ctx context.Context, g *Guest, m machine.Machine) (vmmap.Infer, e
 	return vmmap.DefaultConfig().Infer.Calibrated(r)
 }
 
-// tryProgram measures how long the program takes alone, beside the devil and with its
-// memory on the other node, each against alone in the same repeat; its effect on the
-// rabbit; and the windows.
+// tryProgram measures how long the program takes alone, next to the devil, and with
+// its memory on the other node, each relative to the run alone in the same repeat. It
+// also measures the program's effect on the rabbit, and records the windows.
 func tryProgram(ctx context.Context, g *Guest, name, line string, infer vmmap.Infer, m machine.Machine, repeats int) (row classesRow, err error) {
 	row = classesRow{Program: name}
 	once, err := tryOnce(ctx, g, work(line, 1), noNeighbour, 0)
@@ -369,8 +369,8 @@ func keepRecording(name string, rec window.Recording) error {
 	return err
 }
 
-// asModelled has the shape's caches: QEMU's CPUs report others, one for each, which are
-// not modelled.
+// asModelled has the shape's caches: QEMU's CPUs report other caches, one of each per
+// CPU, which are not modelled.
 func asModelled(rec window.Recording, m machine.Machine) window.Recording {
 	rec.Machine = m
 	return rec

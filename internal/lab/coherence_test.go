@@ -78,10 +78,10 @@ func TestLabHandoff(t *testing.T) {
 	})
 }
 
-// Two CPUs add to one line: after each add the line goes to the other, which has asked
-// for it meanwhile. An add waits for the other's transfer and for its own: two latencies,
-// less its own work between two adds. While one is in the timer's interrupt the other
-// adds alone, thirteen times as fast: so not every add is a transfer.
+// Two CPUs add to one line. After each add the line goes to the other CPU, which has
+// already asked for it. An add waits for the other's transfer and for its own: two
+// latencies, less its own work between two adds. While one CPU is in the timer's
+// interrupt the other adds alone, thirteen times as fast: so not every add is a transfer.
 func TestLabSharedLine(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "smt", "v2")
@@ -104,8 +104,9 @@ func TestLabSharedLine(t *testing.T) {
 	})
 }
 
-// The uncore penalty's terms where they are known: each of n dependent loads is one
-// request of the DRAM's latency, all of it critical; of a stream, a quarter of it is.
+// The terms of the uncore penalty in cases where they are known. Each of n dependent
+// loads is one request with the DRAM's latency, all of it critical; for a stream a
+// quarter is critical.
 func TestLabUncorePenalty(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "smt", "v2")
@@ -132,8 +133,8 @@ func TestLabWriteBacks(t *testing.T) {
 		const stores = "stream --write --threads 1 --ws 8MiB --ops 1000000 --cpus 0 --bind-mem 1"
 		p := perfOf(t, g, "writebacks,remote-stores", stores)
 		within(t, "stores: lines in", p["remote-stores"], n, 0.001)
-		// the timer's interrupt pushes some out, too, and has lines of its own; so do
-		// other tasks
+		// the timer's interrupt also evicts some lines, and has lines of its own; so
+		// do other tasks
 		all := perfOf(t, g, "writebacks:uk", stores)
 		if p["writebacks"] > 1.001*n || all["writebacks"] < 0.999*n {
 			t.Errorf("stores: %.0f lines out by the program, %.0f with the kernel: want %d between", p["writebacks"], all["writebacks"], n)
@@ -143,7 +144,7 @@ func TestLabWriteBacks(t *testing.T) {
 		}
 		p = perfOf(t, g, "writebacks,remote-loads", "stream --threads 1 --ws 8MiB --ops 1000000 --cpus 0 --bind-mem 1")
 		within(t, "loads: lines in", p["remote-loads"], n, 0.001)
-		// the first lap pushes out what was modified before
+		// the first lap evicts lines that were modified before
 		if p["writebacks"] > 0.02*n {
 			t.Errorf("loads: %.0f lines out, want next to none", p["writebacks"])
 		}
@@ -165,8 +166,9 @@ func TestLabPause(t *testing.T) {
 	})
 }
 
-// Threads of a core share its issue slots: two that compute take two cycles an
-// instruction. Beside one that waits for memory it is close to one.
+// Threads of a core share its issue slots: two threads that compute take two
+// cycles per instruction. Next to a thread that waits for memory it is close to
+// one.
 func TestLabSMT(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "smt", "v2")
@@ -184,8 +186,8 @@ func TestLabSMT(t *testing.T) {
 			t.Run(c.what, func(t *testing.T) {
 				defer background(t, g, c.other)()
 				p := perfOf(t, g, "cycles,instructions", "spin --threads 1 --cpus 0 --ops 20000")
-				// a sibling waits for memory in its ticks, 4 % of its time, and leaves
-				// slots free then
+				// a sibling waits for memory during its ticks, 4 % of its time, and
+				// leaves slots free then
 				if got := p["cycles"] / p["instructions"]; got < 1+(c.want-1)*0.93-0.02 || got > c.want*1.02 {
 					t.Errorf("%.3f cycles an instruction, want %.3f, or a little less", got, c.want)
 				}
@@ -237,8 +239,8 @@ func modelTime(t *testing.T, g *Guest, cycles uint64) (now labStatus) {
 	return now
 }
 
-// A controller serves what it can and no more, however much is requested: here twice as
-// much.
+// A controller serves up to its capacity, however much is requested: here twice as much
+// is.
 func TestLabCapacity(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "four", "v2")

@@ -30,12 +30,12 @@ var costLoads = []struct{ name, args string }{
 }
 
 // The cost of coherence for the host: CPU time of QEMU for the same loads with the
-// directory and without, in turns. Issue: at most 1.5 times. The last two are not in the
-// sum: without coherence they are other loads, which never wait for a line.
+// directory and without, in turns. The limit is 1.5 times. The last two loads are not in
+// the sum: without coherence they are different loads, which never wait for a line.
 func TestBenchCoherence(t *testing.T) {
 	file := os.Getenv("HOMENODE_BENCH")
 	if file == "" {
-		t.Skip("HOMENODE_BENCH is not set to the file for the results: this measures, and make bench does")
+		t.Skip("HOMENODE_BENCH is not set to the file for the results: this is a measurement of make bench")
 	}
 	const repeats, shared = 5, 2
 	var guests [2]*Guest

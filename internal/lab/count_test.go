@@ -45,8 +45,8 @@ func countWhile(t *testing.T, g *Guest, mount string, args []string, scripts ...
 	fmt.Fprintf(&b, "rm -f /ready; homenode-lab count --ready /ready %s %s </dev/null >/count.json 2>/count.err &\ncounter=$!\n", strings.Join(args, " "), list)
 	b.WriteString("until [ -e /ready ]; do kill -0 $counter || { cat /count.err >&2; exit 1; }; sleep 0.1; done\nloads=\n")
 	for i, s := range scripts {
-		// BPF sees a task that entered a cgroup at its next switch, perf at once: sleep
-		// is a switch.
+		// BPF sees a task that entered a cgroup at the task's next switch, perf at
+		// once: sleep is a switch.
 		fmt.Fprintf(&b, "(echo 0 > /sys/fs/cgroup%s/c%d/cgroup.procs; sleep 0.1; exec %s </dev/null >/dev/null 2>&1) & loads=\"$loads $!\"\n", mount, i, s)
 	}
 	b.WriteString("wait $loads\nkill -TERM $counter; wait $counter\ncat /count.json\n")
@@ -95,7 +95,7 @@ func judgeSample(t *testing.T, r counting) {
 	t.Helper()
 	for dir, all := range r.Cgroups["bpf"] {
 		some := r.Cgroups["bpf/16"][dir]
-		const clock = int(perf.Clock) // what comes after it is not counted here
+		const clock = int(perf.Clock) // the entries after it are not counted here
 		if some[clock] == 0 {
 			t.Errorf("%s was never counted", dir)
 			continue
@@ -127,8 +127,8 @@ func judgeCounts(t *testing.T, g *Guest, r counting) {
 				t.Errorf("%s: %d reads of the wrong node, %d of the right one", dir, far, near)
 			}
 		}
-		// What BPF misses of a stay that began by entering is next to nothing of a
-		// million.
+		// BPF misses the part of a stay that began with entering the cgroup: next
+		// to nothing of a million.
 		for f, n := range r.Cgroups["perf"][dir] {
 			if n > 1_000_000 && f != int(perf.Clock) {
 				compared++

@@ -11,16 +11,16 @@ import (
 	"slices"
 )
 
-// guestFile is a file of the second initramfs archive: what this boot adds.
+// guestFile is a file of the second initramfs archive: the files of this boot.
 type guestFile struct {
 	name string // absolute in the guest
 	mode uint32
 	data []byte
 }
 
-// writeCPIO writes files as a "newc" archive, as the kernel unpacks it
-// (Documentation/driver-api/early-userspace/buffer-format.rst); directories on
-// the way are added.
+// writeCPIO writes files as a "newc" archive, which the kernel unpacks
+// (Documentation/driver-api/early-userspace/buffer-format.rst). It adds the
+// directories of their paths.
 func writeCPIO(w io.Writer, files []guestFile) error {
 	c := cpioWriter{w: w}
 	var made []string
@@ -81,7 +81,7 @@ func programs(dir string) (files []guestFile, err error) {
 	for _, name := range []string{"homenode", "homenode-lab"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			return nil, fmt.Errorf("read guest program: %w: 'make build' makes homenode and homenode-lab beside each other", err)
+			return nil, fmt.Errorf("read guest program: %w: 'make build' makes homenode and homenode-lab in one folder", err)
 		}
 		files = append(files, guestFile{name: "/bin/" + name, mode: 0o755, data: data})
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Guests: what Options.Guest may be.
+// Guests are the values of Options.Guest.
 const (
 	Busybox = "busybox"
 	// Debian boots Debian 12 with systemd and containerd, from a disk.
@@ -22,7 +22,7 @@ const (
 	debianLimit  = 10 * time.Minute
 )
 
-// complete fills in what was left out, and refuses what cannot be booted.
+// complete fills in defaults, and refuses options that cannot be booted.
 func (o Options) complete() (Options, error) {
 	if o.Cgroup == "" {
 		o.Cgroup = "v2"
@@ -63,8 +63,9 @@ func (o Options) checkDebian() error {
 // debianSerial identifies the disk for lab/guest/init.
 const debianSerial = "homenode-root"
 
-// debianArgs are the disk, whose writes QEMU keeps in a file without a name, and
-// the bus it is on. It comes last: the other disks keep their names.
+// debianArgs are the disk, whose writes QEMU keeps in an unnamed file, and the
+// bus that the disk is on. They come last, so that the other disks keep their
+// names.
 func debianArgs(p bootPlan) []string {
 	device := "virtio-blk-pci,drive=root,serial=" + debianSerial
 	if !p.hmat {

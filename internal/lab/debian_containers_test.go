@@ -28,18 +28,18 @@ const startContainerAgent = `
 echo $! > /tmp/c.pid
 `
 
-// endContainerAgent waits until it has ended.
+// endContainerAgent ends the agent and waits for its end.
 const endContainerAgent = `kill -%s $(cat /tmp/c.pid); while kill -0 $(cat /tmp/c.pid) 2>/dev/null; do sleep 0.1; done`
 
-// programOnNode0 puts the program's file there before the container starts. Of its 258
-// pages those that are mapped would move inside the runtime's write, as an agent of one
-// container does not move what others may map too.
+// programOnNode0 puts the program's file on node 0 before the container starts. The
+// mapped part of its 258 pages would move inside the runtime's write, because an agent
+// of one container does not move pages that other processes may map too.
 const programOnNode0 = "sync; echo 1 > /proc/sys/vm/drop_caches; for f in " + container + "/bin/homenode-load /var/lib/docker/*/*/diff/bin/homenode-load; do [ ! -e $f ] || taskset 1 cat $f > /dev/null; done; "
 
 // runtimeCase is one way to run the container "web".
 type runtimeCase struct {
 	start, stop, ready string
-	narrow, wide       string // what the cgroup's parent has: node 1, all nodes
+	narrow, wide       string // CPUs and nodes of the cgroup's parent: of node 1, and all
 	cgroup             string // a script that prints it
 	setting            string // of the journal
 	drift              string // another process sets CPUs 1-3
@@ -49,7 +49,8 @@ func (c runtimeCase) show(cgroup string) string {
 	return "cd /sys/fs/cgroup" + cgroup + " && cat cpuset.cpus.effective cpuset.mems.effective"
 }
 
-// A container of containerd, with its own cgroups and with systemd's; one of Docker.
+// Containers of containerd, with its own cgroups and with systemd's, and one of
+// Docker.
 func TestLabDebianContainers(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -90,8 +91,9 @@ func TestLabDebianContainers(t *testing.T) {
 }
 
 // bindContainer checks that a container is bound through its runtime: CPUs, then pages,
-// then nodes, and the runtime moves next to nothing. SIGTERM gives back what it could
-// use; after SIGKILL restore does; a value that another process set in between stays.
+// then nodes, and that the runtime moves next to nothing. SIGTERM restores the
+// container's CPUs and nodes; after SIGKILL restore does; a value that another process
+// set in between stays.
 func bindContainer(t *testing.T, g *Guest, c runtimeCase) {
 	start := func() string {
 		t.Helper()

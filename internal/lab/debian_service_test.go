@@ -22,8 +22,9 @@ mao: {max_binds_per_window: 4, backoff_windows: 1, backoff_cap: 1}
 actuate: {max_stall: 1s}
 `
 
-// startServed has a unit whose processes are not root's: reading them and moving their
-// pages takes capabilities. Its memory is on node 1, and then it has no binding.
+// startServed starts a unit whose processes are not root's: reading them and moving
+// their pages needs capabilities. Its memory is on node 1; after that it has no
+// binding.
 const startServed = `
 systemctl stop lone 2>/dev/null || true
 rm -rf /run/served; mkdir -p -m 777 /run/served
@@ -34,7 +35,7 @@ systemctl set-property --runtime lone.service AllowedMemoryNodes=0-1 AllowedCPUs
 systemctl set-property --runtime lone.service AllowedMemoryNodes= AllowedCPUs=
 `
 
-// startMade adds a cgroup without a manager, also of another user, with its memory on
+// startMade adds a cgroup without a manager, also of another user. Its memory is on
 // node 0, where the unit leaves it no CPU.
 const startMade = `
 cd /sys/fs/cgroup; mkdir -p made
@@ -59,11 +60,11 @@ cd /sys/fs/cgroup/made/a 2>/dev/null && cat cpuset.cpus.effective cpuset.mems.ef
 
 const servedLog = "journalctl -u homenode --no-pager -o cat"
 
-// The unit of deploy/ under a systemd. The agent gets ready, has the four capabilities
-// and no more, counts, binds a unit and a cgroup of processes that are not root's, and
-// moves their pages. Members of its group may read its API, and no other user. It reloads
-// its configuration, but not a bad one. Killed, it puts back and starts again. At its end
-// everything is as it was.
+// The unit of deploy/ under a systemd. The agent becomes ready, has the four capabilities
+// and no others, counts, binds a unit and a cgroup of processes that are not root's, and
+// moves their pages. Members of its group may read its API, and no other user may. It
+// reloads its configuration, but not a bad one. After a kill it restores the settings and
+// starts again. At its end everything is as it was.
 func TestLabDebianService(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -102,12 +103,12 @@ func TestLabDebianService(t *testing.T) {
 		t.Errorf("after its end:\n%s\nbefore:\n%s", after, before)
 	}
 	if failed := mustRun(t, g, "sh", "-c", "systemctl is-failed homenode || true"); strings.TrimSpace(failed) != "inactive" {
-		t.Errorf("ended, the unit is %s", failed)
+		t.Errorf("after its end the unit is %s", failed)
 	}
 }
 
-// servedKilled: ExecStopPost's restore puts back what a kill leaves, before the agent is
-// started again, which then binds anew.
+// servedKilled: the restore of ExecStopPost puts back what a kill leaves. Then the agent
+// is started again, and binds again.
 func servedKilled(t *testing.T, g *Guest) {
 	t.Helper()
 
@@ -127,7 +128,7 @@ func servedKilled(t *testing.T, g *Guest) {
 		t.Errorf("ExecStopPost did not put all back; the log since:\n%s", log)
 	}
 	if strings.Contains(log, "left by an earlier homenode: put back\"") || !strings.Contains(log, "step=set-mems") {
-		t.Errorf("started again, it had to put back, or bound nothing; the log since:\n%s", log)
+		t.Errorf("after its restart it had settings to put back, or bound nothing; the log since:\n%s", log)
 	}
 	servedCounted(t, log)
 }
@@ -142,7 +143,8 @@ func mustPut(t *testing.T, g *Guest, path string, data []byte) {
 
 const lonelyBound = "AllowedCPUs=0-1\nAllowedMemoryNodes=0\n"
 
-// servedBound waits until the unit is on node 0 and the cgroup on what is left of node 1.
+// servedBound waits until the unit is on node 0 and the cgroup on the remaining CPUs of
+// node 1.
 func servedBound(t *testing.T, g *Guest) {
 	t.Helper()
 	waitFor(t, g, "the unit and the cgroup are bound", func() bool {
@@ -151,7 +153,8 @@ func servedBound(t *testing.T, g *Guest) {
 	})
 }
 
-// servedCounted: it counted by BPF, in one of 16 ticks, and had every permission.
+// servedCounted: the agent counted by BPF, in one of 16 ticks, and had every
+// permission.
 func servedCounted(t *testing.T, log string) {
 	t.Helper()
 	if !strings.Contains(log, "events=lab") || !strings.Contains(log, "(lab), in one of 16 ticks") || strings.Contains(log, "not permitted") {

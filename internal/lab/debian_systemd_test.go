@@ -48,7 +48,7 @@ func putTests(t *testing.T, g *Guest, pkg, to string) {
 	mustRun(t, g, "sh", "-c", fmt.Sprintf("gzip -dc %s.gz > %s && chmod 755 %s && rm %s.gz %s.part", to, to, to, to, to))
 }
 
-// runTests runs those of a name, each of which must have run.
+// runTests runs the tests of a name, and requires that each has run.
 func runTests(t *testing.T, g *Guest, env, program, pattern string) {
 	t.Helper()
 	ctx, cancel := g.Within(t.Context(), patience)
@@ -63,7 +63,8 @@ func runTests(t *testing.T, g *Guest, env, program, pattern string) {
 	}
 }
 
-// Units are bound, put back and left alone by asking the guest's own systemd.
+// Units are bound, restored and left alone by requests to the guest's own
+// systemd.
 func TestLabDebianSystemd(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -85,8 +86,9 @@ services:
 mao: {max_binds_per_window: 4, backoff_windows: 1, backoff_cap: 1}
 `
 
-// startLone has its memory on node 1, and then no binding. If it were unset at once, the
-// old one would stay in force (docs/decisions/0030).
+// startLone starts a unit with memory on node 1, which then has no binding. If its
+// properties were unset at once, the old binding would stay in force
+// (docs/decisions/0030).
 const startLone = `
 rm -f /run/lone.ready
 systemd-run --quiet --unit lone -p AllowedMemoryNodes=1 -p AllowedCPUs=0-1 homenode-load chase --threads 2 --ws 6MiB --shared --extra 40MiB --thp off --ready /run/lone.ready
@@ -100,14 +102,14 @@ const startUnitAgent = `
 echo $! > /tmp/u.pid
 `
 
-// showLone prints what is set for the unit and what it has. A unit without a cpuset of
-// its own has its parent's.
+// showLone prints the unit's properties and its effective cpuset. A unit without a
+// cpuset of its own has its parent's.
 const showLone = `systemctl show -p AllowedCPUs,AllowedMemoryNodes,NeedDaemonReload lone.service
 cd /sys/fs/cgroup/system.slice/lone.service
 for f in cpuset.cpus.effective cpuset.mems.effective; do cat $f 2>/dev/null || cat ../$f 2>/dev/null || cat ../../$f; done
 grep -h ^Allowed /run/systemd/transient/lone.service.d/*Allowed*CPUs.conf 2>/dev/null || true`
 
-// endUnitAgent waits until it has ended.
+// endUnitAgent ends the agent and waits for its end.
 const endUnitAgent = `kill -%s $(cat /tmp/u.pid); while kill -0 $(cat /tmp/u.pid) 2>/dev/null; do sleep 0.1; done`
 
 // The agent binds a unit: CPUs, then its pages, then its nodes, and PID 1 moves next to

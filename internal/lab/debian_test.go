@@ -12,7 +12,7 @@ import (
 )
 
 // debianGuest boots Debian, once for all tests. `make test` has no image and does
-// without; `make test-full` builds one and says HOMENODE_DEBIAN=1.
+// without; `make test-full` builds one and sets HOMENODE_DEBIAN=1.
 func debianGuest(t *testing.T) *Guest {
 	t.Helper()
 	if testing.Short() {
@@ -95,7 +95,7 @@ func (w seenWorkload) localRatio() float64 {
 	return float64(*w.Local.Value) / float64(*w.Local.Value+*w.Remote.Value)
 }
 
-// statOf is homenode stat's report on every workload.
+// statOf is the report of homenode stat on every workload.
 func statOf(t *testing.T, g *Guest) map[string]seenWorkload {
 	t.Helper()
 	var got struct {
@@ -118,8 +118,8 @@ const (
 	debianLoad = "homenode-load chase --threads 1 --ws 4MiB "
 )
 
-// ownedReady are the files by which startOwned's loads say that they are at work; the
-// containers' root is a folder of the guest.
+// ownedReady are the files by which startOwned's loads report that they are at work;
+// the containers' root is a folder of the guest.
 const ownedReady = "/run/bound.ready " + container + "/own.ready " + container + "/lent.ready"
 
 const startOwned = `
@@ -129,8 +129,9 @@ ctr run -d --rootfs ` + container + ` own /bin/` + debianLoad + `--bind-cpu 0 --
 ctr run -d --runc-systemd-cgroup --cgroup system.slice:containerd:lent --rootfs ` + container + ` lent /bin/` + debianLoad + `--bind-cpu 1 --bind-mem 0 --ready /lent.ready
 `
 
-// The owner of a cgroup, where it may run and where its reads go: for a unit bound by
-// systemd, and for containers named by containerd, with and without systemd.
+// The owner of a cgroup, the CPUs that it may use, and the nodes of its reads: for a
+// unit bound by systemd, and for containers named by containerd, with and without
+// systemd.
 func TestLabDebianOwners(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -198,8 +199,9 @@ n=0; until rmdir /sys/fs/cgroup/made/a || [ $n -ge 20 ]; do n=$((n + 1)); sleep 
 rmdir /sys/fs/cgroup/made
 true`
 
-// On a host with managers the agent binds cgroups without a manager, asks systemd for its
-// units, and containerd for its containers, also where the path names no manager.
+// On a host with managers the agent binds cgroups without a manager itself. It asks
+// systemd for its units, and containerd for its containers, also if the path names no
+// manager.
 func TestLabDebianAgent(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)

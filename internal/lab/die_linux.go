@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel end the guest when homenode is killed.
+// dieWithParent makes the kernel end the guest when homenode is killed.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

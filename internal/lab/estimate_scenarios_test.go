@@ -17,7 +17,7 @@ type estimateScenario struct {
 	Name  string
 	Kind  string // what makes it easy or hard
 	Loads []string
-	// After runs once all loads work: "$pids" are their processes.
+	// After runs once all loads are at work: "$pids" are their processes.
 	After string
 	// Mems, if not empty, is its cpuset.mems: the kernel's balancing can move nothing out
 	// of it, and what it finds remote stays remote.

@@ -38,7 +38,8 @@ func (e errorsOf) at(share float64) float64 {
 	return e[max(0, int(math.Ceil(share*float64(len(e))))-1)]
 }
 
-// estimateErrors collects errors under names, in the order in which they came up.
+// estimateErrors collects errors under names, in the order of their first
+// appearance.
 type estimateErrors struct {
 	names []string
 	of    map[string]errorsOf
@@ -64,11 +65,11 @@ func (c *estimateErrors) print(w io.Writer, head string) {
 	}
 }
 
-// scarce are DRAM reads a second of CPU time below which there is no traffic to speak
-// of: a hundredth of what a chase through memory makes in the lab.
+// scarce is the number of DRAM reads per second of CPU time below which the traffic
+// is negligible: a hundredth of a chase through memory in the lab.
 const scarce = 30_000
 
-// printEstimates is the tables of docs/decisions/0029-estimates.md.
+// printEstimates prints the tables of docs/decisions/0029-estimates.md.
 func printEstimates(w io.Writer, f estimateFile) {
 	p := func(v unit.Opt[float64]) string {
 		if x, ok := v.Get(); ok {
@@ -109,7 +110,7 @@ func printEstimates(w io.Writer, f estimateFile) {
 	hintsKind.print(w, "hint faults, by kind")
 }
 
-// apart is window's own split, of the means over windows.
+// apart is the split of package window, of the means over windows.
 func (p estimatePhase) apart() bool {
 	n := 0
 	for _, e := range p.Each {

@@ -20,8 +20,8 @@ import (
 	"homenode/internal/window"
 )
 
-// estimateRow is one scenario on one shape: what was counted, and how far the
-// estimates are from it.
+// estimateRow is one scenario on one shape: the counts, and the distance of the
+// estimates from them.
 type estimateRow struct {
 	Shape    string        `json:"shape"`
 	Scenario string        `json:"scenario"`
@@ -69,7 +69,7 @@ type estimateFile struct {
 func TestBenchEstimate(t *testing.T) {
 	path := os.Getenv("HOMENODE_ESTIMATE")
 	if path == "" {
-		t.Skip("HOMENODE_ESTIMATE is not set to the record: this measures, and scripts/bench-estimate.sh does")
+		t.Skip("HOMENODE_ESTIMATE is not set to the record: this is a measurement of scripts/bench-estimate.sh")
 	}
 	record := estimateFile{Schema: 1, How: "modelled (lab): exact counts"}
 	if data, err := os.ReadFile(path); err == nil {
@@ -181,8 +181,8 @@ func tryEstimate(ctx context.Context, g *Guest, shape string, s estimateScenario
 	return row, nil
 }
 
-// judgeEstimate compares, window by window, what was counted with the estimate that the
-// same window gives without the counts.
+// judgeEstimate compares, window by window, the counts with the estimate that the same
+// window gives without them.
 func judgeEstimate(rec window.Recording) (p estimatePhase, err error) {
 	var exact, pages, pagesOff, hints, hintsOff mean
 	var reads, cpu float64
@@ -240,9 +240,9 @@ func (m mean) value() unit.Opt[float64] {
 	return unit.OptOf(math.Round(m.sum/float64(max(1, m.n))*1e4)/1e4, m.n > 0)
 }
 
-// Where everything is on one node, the CPU × page estimate is right. Where each thread
-// has memory of its own, it is wrong, and hint faults are right; hint faults also see
-// pages that they may not move.
+// If everything is on one node, the CPU × page estimate is right. If each thread has
+// memory of its own, that estimate is wrong, and hint faults are right; hint faults
+// also see pages that the kernel may not move.
 func TestLabEstimate(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

@@ -60,9 +60,9 @@ var moveEnds = []freezeEnd{
 	{"both at random, then the next freeze", `sleep $wait; g=$(pidof homenode-thaw); seen; kill -9 $p $g; gone; homenode freeze --cgroup /mig --for 0s >/dev/null || echo "freeze: exit $?"`},
 }
 
-// endFrozen starts what freezes, ends it, and requires that the cgroup is thawed and both
-// processes make progress. The time limit is so long that only a hang exceeds it. It
-// prints what was seen.
+// endFrozen starts a command that freezes, ends it, and requires that the cgroup is
+// thawed and both processes make progress. Its time limit is so long that only a hang
+// exceeds it. It prints its observations.
 const endFrozen = `
 wait=%.3f part=%.3f
 file=$base/mig/cgroup.freeze
@@ -98,8 +98,8 @@ const (
 	movesFrozen = "homenode-mover migrate --cgroup /mig --to $to --mode freeze -o json"
 )
 
-// A cgroup that homenode froze runs again, whether homenode, its guard, or both ended:
-// every second time while homenode moves its memory.
+// A cgroup that homenode froze runs again, whether homenode, its guard, or both ended.
+// Every second time homenode is moving its memory.
 func TestLabFrozenIsThawed(t *testing.T) {
 	t.Parallel()
 	for version, usual := range map[string]int{"v2": 12, "v1": 6} {
@@ -118,9 +118,9 @@ func freezeAtRandom(t *testing.T, version string, points int) {
 		if i%2 == 0 {
 			starts, ends, wait = movesFrozen, moveEnds, length*rng.Float64()
 		}
-		end := ends[(i/2+points/2)%len(ends)] // v1 begins with others than v2 where it tries fewer
-		// A process that was to end while it moves, and came too late because the host
-		// got faster, is tried again, earlier.
+		end := ends[(i/2+points/2)%len(ends)] // v1 starts with other ends than v2, in case it tries fewer
+		// If a process that should end during the move ended too late because the host
+		// got faster, it is tried again with an earlier end.
 		part := length * rng.Float64() / 4
 		r := moved(t, g, fmt.Sprintf(endFrozen, wait, part, starts, end.script))
 		for range 3 {
@@ -155,7 +155,7 @@ func notThawed(r Result) bool {
 	return r.Exit != 0 || strings.Contains(r.Stdout, "not within") || strings.Contains(r.Stdout, "but runs") || strings.Contains(r.Stdout, ": exit")
 }
 
-// secondsOf is the number that a script prints last.
+// secondsOf is the last number that a script prints.
 func secondsOf(t *testing.T, g *Guest, script string) float64 {
 	t.Helper()
 	r := moved(t, g, script)
@@ -166,7 +166,7 @@ func secondsOf(t *testing.T, g *Guest, script string) float64 {
 	return length
 }
 
-// ctrl-C thaws, and reports it.
+// Ctrl-C thaws the cgroup, and reports it.
 func interrupted(t *testing.T, g *Guest) {
 	t.Helper()
 	const interrupt = `rm -f /tmp/freeze.out; : > /tmp/freeze.out; homenode freeze --cgroup /mig --for 60s </dev/null >/tmp/freeze.out 2>/tmp/freeze.err & p=$!

@@ -21,36 +21,36 @@ import (
 	"homenode/internal/machine"
 )
 
-// Options of a boot.
+// Options are the options of a boot.
 type Options struct {
 	Shape   machine.Shape
 	Assets  Assets
 	Bin     string        // folder of homenode and homenode-lab for the guest, statically linked; "" = this program's
 	Guest   string        // Busybox (default) or Debian
 	Cgroup  string        // "v1" or "v2" (default); Debian has v2 only
-	Dir     string        // of the run's files; "" = a temporary one, removed by Close
-	Timeout time.Duration // of the boot, by the guest's own clock; 0 = 2 minutes, 10 with Debian
-	// IdleRate is how fast the guest's clock runs against the host's while all CPUs are
-	// idle; 0 = 1. A higher value is for guests that wait for nothing but their own
-	// timers: for a guest that waits for the host, the host is that much slower.
+	Dir     string        // folder of the run's files; "" = a temporary one, removed by Close
+	Timeout time.Duration // limit of the boot, by the guest's own clock; 0 = 2 minutes, 10 with Debian
+	// IdleRate is how fast the guest's clock runs relative to the host's while all CPUs
+	// are idle; 0 = 1. A higher value is for guests that wait only for their own
+	// timers. To a guest that waits for the host, the host is slower by that factor.
 	IdleRate uint64
-	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while the
-	// model still has the shape's. Such a guest cannot be calibrated.
+	// Flat hides the nodes from the guest's kernel (numa=off): the kernel sees one
+	// node, while the model still has the shape's. Such a guest cannot be calibrated.
 	Flat bool
-	// HMAT has the firmware report latencies and bandwidths, as the shape has them.
+	// HMAT makes the firmware report the shape's latencies and bandwidths.
 	HMAT bool
-	// Counters is how many general counters a CPU's PMU has, as hardware has 4 or 8:
-	// more events than that are multiplexed. 0: the PMU module's default.
+	// Counters is how many general-purpose counters a CPU's PMU has. Hardware has 4
+	// or 8; more events are multiplexed. 0: the PMU module's default.
 	Counters int
 
-	modelConf string // for tests: what the plugin is told instead of the shape
+	modelConf string // for tests: the plugin's configuration instead of the shape's
 }
 
 // Guest is a running lab.
 type Guest struct {
 	Shape machine.Shape
 	Dir   string
-	Note  string // what its server had to say at start; "" = nothing
+	Note  string // message of its server at its start; "" = nothing
 
 	cmd     *exec.Cmd
 	port    net.Conn
@@ -88,7 +88,7 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 	ctx, cancel := g.Within(ctx, o.Timeout)
 	defer cancel()
 	if err := g.connect(ctx); err != nil {
-		// QEMU first: what it and the guest wrote is complete once it has ended.
+		// QEMU first: its output and the guest's are complete once it has ended.
 		g.end()
 		err = fmt.Errorf("boot lab %s: %w; console ends with %q, %s with %q", o.Shape.Name, err, g.endOf(consoleName), logName, g.endOf(logName))
 		g.removeDir()
@@ -288,8 +288,8 @@ func (g *Guest) Run(ctx context.Context, argv ...string) (Result, error) {
 	return g.RunLines(ctx, nil, argv...)
 }
 
-// RunLines is Run that hands over each line of stderr as it comes. When ctx ends, the
-// program is interrupted, and the result has what it wrote until then.
+// RunLines is Run, but passes on each line of stderr as it comes. When ctx ends, the
+// program is interrupted, and the result has its output until then.
 func (g *Guest) RunLines(ctx context.Context, line func(string), argv ...string) (Result, error) {
 	var r Result
 	var mu sync.Mutex // lines may come after this has returned
@@ -318,8 +318,8 @@ func (g *Guest) RunLines(ctx context.Context, line func(string), argv ...string)
 	return r, nil
 }
 
-// interrupt ends a program and returns what it has written to stdout. It does not wait
-// for a guest that hangs.
+// interrupt ends a program and returns its output so far. It does not wait for a guest
+// that hangs.
 func (g *Guest) interrupt(ctx context.Context, run uint64) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*endPatience)
 	defer cancel()

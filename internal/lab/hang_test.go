@@ -17,8 +17,8 @@ import (
 	"homenode/internal/lab/model"
 )
 
-// fakeQEMU is what this program prints when it plays QEMU (TestMain): a hello; or "slow":
-// its clock runs slowly, for ever; or "stands": it has no clock.
+// fakeQEMU is the output of this program when it plays QEMU (TestMain): a hello; or, for
+// "slow", a clock that runs slowly for ever; or, for "stands", no clock.
 const fakeQEMU = "HOMENODE_FAKE_QEMU"
 
 func playQEMU(says string, args []string) int {
@@ -68,7 +68,8 @@ func playClock(shared string) {
 	}
 }
 
-// What a guest prints at its boot is reported, and so is a guest that never answers.
+// The output of a guest during its boot is reported, and so is a guest that never
+// answers.
 func TestDecisionBoot(t *testing.T) {
 	for _, c := range []struct{ about, says, note, fail string }{
 		{"it answers", `{"op":"hello"}`, "", ""},
@@ -93,7 +94,7 @@ func TestDecisionBoot(t *testing.T) {
 	}
 }
 
-// A guest whose clock stands still is dead; a slow one is waited for.
+// A guest whose clock stands still is dead; a slow guest is waited for.
 func TestDecisionWatch(t *testing.T) {
 	g := &Guest{Dir: t.TempDir()}
 	shared := filepath.Join(g.Dir, sharedName)
@@ -105,7 +106,7 @@ func TestDecisionWatch(t *testing.T) {
 	}
 	go playClock(shared)
 	if err := g.watch(t.Context(), 2*time.Second, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a clock that goes on: %v, want the limit", err)
+		t.Errorf("a running clock: %v, want the limit", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -34,7 +34,7 @@ func hmatLatency(s machine.Shape, from, to int) int {
 	return int(float64(s.Model.DRAMCycles[s.Distances[from][to]])/hmatGHz + 0.5)
 }
 
-// hmatBandwidth is that of the narrowest place on the way, in MiB/s.
+// hmatBandwidth is the bandwidth of the narrowest part of the way, in MiB/s.
 func hmatBandwidth(s machine.Shape, from, to int) int {
 	perLine := s.Model.MCCycles
 	if from != to {

@@ -26,7 +26,7 @@ type hotFound struct {
 }
 
 // hotScript chases through 4 MiB, with 32 MiB more that are touched only once, and finds
-// what is hot of it.
+// the hot part.
 const hotScript = `
 rm -f /tmp/hot-ready
 homenode-load chase --ws 4MiB --extra 32MiB %s --bind-cpu 0 --bind-mem 1 --ready /tmp/hot-ready > /dev/null 2>&1 & L=$!
@@ -70,8 +70,8 @@ func findSampled(t *testing.T, g *Guest, load string) (found hotFound) {
 	return found
 }
 
-// What a program goes through is hot, what it only holds is not: page by page with
-// samples, mapping by mapping with referenced bits.
+// Memory that a program goes through is hot, memory that it only holds is not:
+// page by page with samples, mapping by mapping with referenced bits.
 func TestLabHot(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -98,7 +98,7 @@ func TestLabHot(t *testing.T) {
 	if r.Heat.Bytes < ws || r.Heat.Bytes > ws+extra/10 {
 		t.Errorf("by referenced bits %d KiB are hot, want 4096 and a little", r.Heat.Bytes>>10)
 	}
-	// and a huge page that was sampled anywhere is hot as a whole
+	// a huge page with a sample anywhere is hot as a whole
 	h := findSampled(t, g, "--thp on")
 	if h.Heat.Bytes < ws || h.Heat.Bytes > ws+extra/10 {
 		t.Errorf("of huge pages %d KiB are hot, want 4096 and a little", h.Heat.Bytes>>10)

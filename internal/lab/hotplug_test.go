@@ -20,8 +20,8 @@ mao: {max_binds_per_window: 2, backoff_windows: 1, backoff_cap: 1}
 actuate: {rate: 64MiB}
 `
 
-// setUpHotplug makes a workload that runs on node 0, with its memory on node 1; then it
-// may run and allocate anywhere. CPU 0 cannot go offline and is reserved: two threads fit on node 1 alone.
+// setUpHotplug starts a workload that runs on node 0, with its memory on node 1; then it may run and
+// allocate anywhere. CPU 0 cannot go offline and is reserved: two threads fit only on node 1.
 const setUpHotplug = `
 base=/sys/fs/cgroup
 mkdir -p $base/plug/a
@@ -77,11 +77,11 @@ func TestLabHotplugWhileBound(t *testing.T) {
 		return s.nodeCPUs(1) == "" && !s.bound("1") && mustRun(t, g, "cat", "/sys/fs/cgroup/plug/a/cpuset.cpus.effective") == "0-1\n"
 	})
 	if got := mustRun(t, g, "cat", "/sys/fs/cgroup/plug/a/cpuset.mems"); got != "0-1\n" {
-		t.Errorf("unbound, its mems are %q", got)
+		t.Errorf("its mems are %q after the unbind", got)
 	}
 	mustRun(t, g, "sh", "-c", "for c in 2 3; do echo 1 > /sys/devices/system/cpu/cpu$c/online; done")
 	waitFor(t, g, "bound again", func() bool { s := plugged(t, g); return s.nodeCPUs(1) == "2-3" && s.bound("1") })
-	// Bound between the two, it has the one that was there then.
+	// A workload that was bound between the two has its state of that time.
 	if got := mustRun(t, g, "cat", "/sys/fs/cgroup/plug/a/cpuset.cpus.effective"); got != "2-3\n" && got != "2\n" {
 		t.Errorf("bound again to %q", got)
 	}

@@ -41,8 +41,8 @@ mao: {max_binds_per_window: 2, backoff_windows: 1, backoff_cap: 1}
 actuate: {rate: 64MiB}
 `
 
-// setUpKill makes two workloads that the agent wants to bind: one without a cpuset of its
-// own, one whose own equals its parent's.
+// setUpKill starts two workloads that the agent wants to bind: one without a cpuset of
+// its own, and one whose cpuset equals its parent's.
 const setUpKill = `
 base=%s
 mkdir -p $base/kill
@@ -65,8 +65,8 @@ while [ ! -e /tmp/kill-a.ready ] || [ ! -e /tmp/kill-b.ready ]; do sleep 0.1; do
 
 const tearDownKill = `killall -9 homenode-load homenode-agent; while pidof homenode-load homenode-agent >/dev/null; do sleep 0.1; done; homenode-load control off; rm -f /tmp/kill-*; rmdir %[1]s/kill/a %[1]s/kill/b %[1]s/kill; true`
 
-// snapshotKill prints what a workload may use, and everything that is not simply "all
-// that the parent has".
+// snapshotKill prints what a workload may use, and every setting that differs from
+// its parent's whole set.
 const snapshotKill = `
 base=%s
 for d in kill kill/a kill/b; do
@@ -84,7 +84,7 @@ func cgroupBase(version string) string {
 	return "/sys/fs/cgroup"
 }
 
-// An agent killed at a random point leaves nothing behind, once `homenode
+// An agent killed at a random point leaves no setting behind, once `homenode
 // restore` ran or the next agent started and ended.
 func TestLabKilledAgentLeavesNothing(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func killAtRandom(t *testing.T, version string, points int) {
 	}
 	t.Logf("%d kill points, %d of them after the agent had changed something", points, acted)
 	if acted == 0 {
-		t.Errorf("the agent never changed anything before it was killed: nothing was tried; its log: %s", mustRun(t, g, "cat", "/tmp/kill-agent.log"))
+		t.Errorf("the agent never changed anything before it was killed: nothing was tested; its log: %s", mustRun(t, g, "cat", "/tmp/kill-agent.log"))
 	}
 }
 

@@ -65,7 +65,8 @@ func TestDecisionQEMUArguments(t *testing.T) {
 	golden(t, filepath.Join("testdata", "qemu-two-debian.golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
 }
 
-// The guest's init hands the number on to the PMU module; none leaves its default.
+// The guest's init passes the number to the PMU module; without one the module's
+// default holds.
 func TestDecisionCountersArgument(t *testing.T) {
 	for n, want := range map[int]bool{0: false, 4: true} {
 		args := qemuArgs(bootPlan{shape: shapeNamed(t, "two"), cgroup: "v2", counters: n})

@@ -149,7 +149,7 @@ func (s *sample) ofCalls(text string) (from, to uint64, err error) {
 
 // ofVictim: the mover's program ran from begin to end, and moved from start to stop, as
 // far as that is known. homenode reports only how long it moved, so the worst stretch of
-// that length stands for it.
+// that length is used.
 //
 // Where the victim's own memory comes home, neither the rate before nor the rate after is
 // what is to be expected during the move. The nearest is a step: the rate before until
@@ -178,7 +178,7 @@ func (s *sample) ofVictim(text string, begin, end, start, stop uint64) error {
 		}
 		return after
 	}))
-	// An op that a call held up ends after it.
+	// An operation that a call delayed ends after the call.
 	s.StallMS = unit.Some(v.longest(begin, end+beside/12))
 	s.QuietMS = known(v.quiet(begin-beside, begin))
 	s.TailMS = known(v.tail(2))
@@ -220,7 +220,8 @@ func (b *bench) once(sc scenario, c contestant, r experiment.Run, fastest float6
 }
 
 // of runs a scenario: warm-ups, then each contestant once a repeat, in an order that is
-// mirrored every second time. Shares are of the rate of the unthrottled warm-ups.
+// reversed every second time. Shares are relative to the rate of the unthrottled
+// warm-ups.
 func (b *bench) of(d *benched) {
 	cs := d.scenario.contestants
 	if !d.scenario.untimed {
@@ -250,7 +251,7 @@ func (b *bench) warm(d *benched) {
 	}
 }
 
-// counts reports that nothing is wrong with it; a warm-up does not count in any case.
+// counts reports that nothing is wrong with a run; a warm-up never counts.
 func (s sample) counts() bool { return s.Failure == "" }
 
 // benched is one scenario under one version of cgroups.
@@ -294,7 +295,8 @@ func toBench(only string, repeats int) (all []*benched, err error) {
 	return all, nil
 }
 
-// onBoot runs, in a guest of its own, everything selected for a version of cgroups.
+// onBoot boots one guest and runs everything selected for a version of cgroups in
+// it.
 func onBoot(t *testing.T, cgroup string, all []*benched) {
 	all = slices.DeleteFunc(slices.Clone(all), func(d *benched) bool { return d.Cgroup != cgroup })
 	if len(all) == 0 {
@@ -314,13 +316,13 @@ func onBoot(t *testing.T, cgroup string, all []*benched) {
 	}
 }
 
-// TestBenchMigrate measures homenode's moves against the other tools' (make
-// bench-migrate): what stays behind, how long it takes, what a victim feels. Results are
+// TestBenchMigrate compares homenode's moves with other tools' (make bench-migrate):
+// what stays behind, how long a move takes, and what a victim notices. Results are
 // written even if a later scenario fails.
 func TestBenchMigrate(t *testing.T) {
 	dir := os.Getenv("HOMENODE_BENCH")
 	if dir == "" {
-		t.Skip("HOMENODE_BENCH is not set to the folder for the results: this measures, and make bench-migrate does")
+		t.Skip("HOMENODE_BENCH is not set to the folder for the results: this is a measurement of make bench-migrate")
 	}
 	repeats, err := strconv.Atoi(os.Getenv("HOMENODE_BENCH_REPEATS"))
 	if err != nil || repeats < 1 {

@@ -29,7 +29,8 @@ func (b benched) counting(name string) (some []sample) {
 	return some
 }
 
-// mine are homenode's contestants, of a way: "homenode live" is also live at a rate.
+// mine are homenode's contestants of one mode: "homenode live" also covers live at a
+// rate.
 func (b benched) mine(way string) (names []string) {
 	for _, name := range b.Contestants {
 		if strings.HasPrefix(name, way) {
@@ -66,7 +67,7 @@ func callOf(s sample) unit.Opt[float64]    { return s.CallMS }
 func opsBefore(s sample) unit.Opt[float64] { return s.OpsBefore }
 func opsDuring(s sample) unit.Opt[float64] { return s.OpsDuring }
 
-// opsMean is what the victim would do if it got faster as evenly as all memory comes
+// opsMean is the victim's mean rate if it got faster as evenly as all memory comes
 // home.
 func opsMean(s sample) unit.Opt[float64] {
 	a, ok := s.OpsBefore.Get()
@@ -74,13 +75,14 @@ func opsMean(s sample) unit.Opt[float64] {
 	return unit.OptOf((a+b)/2, ok && too)
 }
 
-// rateError is how far the rate was from the one asked for, as a share of it.
+// rateError is the distance of the rate from the requested one, as a share of
+// it.
 func rateError(s sample) unit.Opt[float64] {
 	rate, ok := s.Rate.Get()
 	return unit.OptOf(math.Abs(rate/float64(s.Asked)-1), ok && s.Asked > 0)
 }
 
-// moved is the share of a kind that moved; false: there is none to be moved.
+// moved is the share of a kind that moved; false: there was none to move.
 func (s sample) moved(k migration.Kind) (share float64, ok bool) {
 	row, _ := s.Before.Of(k)
 	there := row.Elsewhere(set.NodeSet{}, set.FromNodes(0))
@@ -102,7 +104,7 @@ func movedShare(some []sample, k migration.Kind) (least float64, ok bool) {
 }
 
 // toMove is the share of a kind that a run has to move: the most that a peer moved in any
-// run; all where there is no peer.
+// run, or all if there is no peer.
 func (b benched) toMove(k migration.Kind) (share float64) {
 	known := false
 	for _, name := range b.Contestants {
@@ -122,7 +124,7 @@ func (b benched) toMove(k migration.Kind) (share float64) {
 }
 
 // incomplete lists the runs that moved too little to be judged by their speed; "": none.
-// A peer's, too: leaving pages behind is not being fast.
+// This includes peers' runs: leaving pages behind is not speed.
 func (b benched) incomplete(some []sample) string {
 	for _, s := range some {
 		any := false
@@ -146,7 +148,7 @@ type verdict struct {
 	NotAsked bool `json:"not_asked,omitempty"`
 }
 
-// scenarioOf finds what was asked for.
+// scenarioOf finds the requested scenario.
 func scenarioOf(all []*benched, name, cgroup string) (benched, bool) {
 	for _, b := range all {
 		if b.Name == name && b.Cgroup == cgroup {
@@ -157,7 +159,7 @@ func scenarioOf(all []*benched, name, cgroup string) (benched, bool) {
 }
 
 // bounded are the scenarios in which a call may take 20 ms at most. The one of huge pages
-// is not among them: none of them moves in that time, and none can be moved in parts.
+// is not among them: a huge page takes longer, and cannot be moved in parts.
 func bounded(all []*benched) (some []benched) {
 	for _, b := range all {
 		if slices.Contains([]string{"neutral", "running", "rates"}, b.Name) {
@@ -210,7 +212,7 @@ func atMost(name, want string, got unit.Opt[float64], limit float64, note string
 	return verdict{Target: experiment.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}}
 }
 
-// unless is unmet for that reason; "": as it is.
+// unless makes the target unmet for that reason; "": unchanged.
 func (v verdict) unless(why string) verdict {
 	if why != "" {
 		v.Met, v.Note = false, v.Note+"; "+why
@@ -218,7 +220,8 @@ func (v verdict) unless(why string) verdict {
 	return v
 }
 
-// judgeRuns: the selected number of runs counts, of each contestant, and none failed.
+// judgeRuns: each contestant has the requested number of counted runs, and none
+// failed.
 func judgeRuns(b benched) verdict {
 	fewest := unit.None[float64]()
 	var failed []string
@@ -285,8 +288,8 @@ func most(of []float64) unit.Opt[float64] {
 	return unit.Some(slices.Max(of))
 }
 
-// judgeStall: what the victim felt, by its own clock; homenode itself reports the length
-// of a call. Now and then an op is longer although nothing moves.
+// judgeStall: the victim's stalls by its own clock; homenode itself reports the length
+// of a call. Now and then an operation is longer although nothing moves.
 func judgeStall(b benched, asked bool) verdict {
 	name := "stall, " + b.Name + " " + b.Cgroup
 	if !asked {
@@ -380,7 +383,7 @@ func targetTable(vs []verdict) string {
 	return out.String()
 }
 
-// aRun moved all but left of 1000 bytes.
+// aRun moved 1000 bytes, except left of them.
 func aRun(name string, seconds float64, left unit.Bytes) sample {
 	s := sample{Contestant: name, Seconds: unit.Some(seconds), Left: map[migration.Kind]unit.Bytes{migration.File: left}}
 	s.Before.Add(migration.File, 1, 1000)
@@ -396,7 +399,7 @@ func freezing(name string, mine, peer []float64) *benched {
 	return b
 }
 
-// judged compares all lines of what was asked for by their beginnings.
+// judged compares all lines of the requested targets by their beginnings.
 func judged(t *testing.T, what string, all []*benched, want ...string) {
 	t.Helper()
 	var got []string
@@ -435,7 +438,7 @@ func TestDecisionJudgeFreeze(t *testing.T) {
 	judged(t, "none asked for", nil)
 }
 
-// calm has a victim, and a mover at half its rate; all as it should be.
+// calm has a victim, and a mover at half its rate; every figure is good.
 func calm(name string) *benched {
 	b := &benched{Name: name, Cgroup: "v2", Repeats: 2, Contestants: []string{live50}}
 	for range 2 {
@@ -496,9 +499,9 @@ func TestDecisionMovedShare(t *testing.T) {
 		t.Errorf("moved %v, %v", share, ok)
 	}
 	if _, ok := movedShare([]sample{half}, migration.Cache); ok {
-		t.Error("a share of nothing")
+		t.Error("a share of zero bytes")
 	}
-	// homenode need not move what no peer moves at all; where there is no peer, it must.
+	// homenode need not move what no peer moves; without a peer it must.
 	b := benched{Contestants: []string{liveMax.name, "m"}, Samples: []sample{half}}
 	if got := [2]float64{b.toMove(migration.File), b.toMove(migration.Cache)}; got != [2]float64{0.5, 1} {
 		t.Errorf("to be moved: %v", got)

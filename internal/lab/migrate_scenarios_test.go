@@ -13,13 +13,13 @@ import (
 // contestant is one way to move the memory of the cgroup /mig from node 1 to node 0.
 type contestant struct {
 	name string
-	mems string // that the cgroup may use before; "": all
+	mems string // nodes that the cgroup may use before; "": all
 	// script moves, and prints the result: a report of homenode's, or calls that were
 	// timed.
 	script   string
 	homenode bool
-	tells    bool    // its calls return how many pages stay
-	share    float64 // of the measured maximum, that the rate is to be; 0: no limit
+	tells    bool    // its calls report how many pages stay
+	share    float64 // rate as a share of the measured maximum; 0: no limit
 }
 
 // Workers and everything else are homenode's defaults.
@@ -27,7 +27,7 @@ const byHomenode = "timeout 200 homenode-mover migrate --cgroup /mig --to 0 -o j
 
 var (
 	liveMax = contestant{name: "homenode live", script: byHomenode + " --mode live --rate max --max-stall 20ms", homenode: true}
-	// Where nothing is timed, calls may be as long as they like.
+	// If nothing is timed, calls may take any time.
 	liveUntimed = contestant{name: liveMax.name, script: byHomenode + " --mode live --rate max --max-stall 1s", homenode: true}
 	frozen      = contestant{name: "homenode freeze", script: byHomenode + " --mode freeze", homenode: true}
 	migratesIt  = contestant{name: "migrate_pages", tells: true, script: "for p in $(cat $base/mig/cgroup.procs); do homenode-load peer migrate-pages $p 1 0; done"}
@@ -35,33 +35,34 @@ var (
 	memMigrate  = contestant{name: "memory_migrate", mems: "1", script: "echo 1 > $base/mig/cpuset.memory_migrate; homenode-load peer write $base/mig/cpuset.mems 0"}
 )
 
-// live is homenode at a share of the measured maximum, for which RATE stands.
+// live is homenode at a share of the measured maximum. RATE stands for it.
 func live(share float64) contestant {
 	return contestant{name: fmt.Sprintf("homenode live %.0f%%", 100*share), homenode: true, share: share,
 		script: byHomenode + " --mode live --rate RATE --max-stall 20ms"}
 }
 
-// scenario is what is to be moved.
+// scenario describes what is moved.
 type scenario struct {
 	name, about string
 	start       string // in the guest: starts it; a victim is called v
 	victim      bool
-	files       []string // whose unmapped pages count, too
-	untimed     bool     // what moves is looked at, and not how fast
-	repeats     int      // 0: as many as asked for
+	files       []string // files whose unmapped pages also count
+	untimed     bool     // checks what moves, and not how fast
+	repeats     int      // 0: the requested number
 	contestants []contestant
 }
 
 const (
 	sleeper = "for p in %s; do start p$p mig hold --bind-cpu 2 --ws 4k --extra %s --thp %s; done"
-	// What it works on, and how much memory lies beside that.
+	// The memory that the victim works on, and the memory next to it.
 	worksOn = "start v mig victim --bind-cpu 2 --cpus 0 --thp off --map-every 50 --ws %s --extra %s"
 )
 
-// The memory is on node 1, what a victim does on node 0. Sizes and repeats are such that
-// all takes about a quarter of an hour at five repeats. The rates of 25 and 75 % have
-// less to move, as a quarter of the rate takes four times as long; 50 % is tried where
-// the victim is judged. Each is a share of what the same scenario makes unthrottled.
+// The memory is on node 1, the victim's work on node 0. Sizes and repeats are such that
+// everything takes about a quarter of an hour at five repeats. The rates of 25 and 75 %
+// have less to move, because a quarter of the rate takes four times as long; 50 % is
+// used to judge the victim. Each is a share of the unthrottled rate in the same
+// scenario.
 func scenarios() []scenario {
 	both := []contestant{frozen, migratesIt}
 	return []scenario{
@@ -81,7 +82,7 @@ func scenarios() []scenario {
 	}
 }
 
-// kinds shows what moves at all: nothing is timed.
+// kinds shows what moves at all, without timing.
 var kinds = scenario{name: "kinds", about: "private, shared and mapped memory, and unmapped page cache, asleep", untimed: true, repeats: 2,
 	contestants: []contestant{liveUntimed, migratesIt, cpusetIt}, files: []string{"/scratch/mig-a"},
 	start: `cached /scratch/mig-a 50331648 2
@@ -90,7 +91,7 @@ start a mig hold --bind-cpu 2 --ws 16m --file /scratch/mig-a --extra 16m --thp o
 start b mig hold --bind-cpu 2 --ws 16m --file /dev/shm/mig-s --extra 16m --thp on
 start c mig hold --bind-cpu 2 --ws 16m --file /dev/shm/mig-s`}
 
-// The other boot: cgroup v1 has what v2 has not.
+// The other boot: cgroup v1 has files that v2 lacks.
 func scenariosV1() []scenario {
 	all := scenarios()
 	running := all[slices.IndexFunc(all, func(sc scenario) bool { return sc.name == "running" })]
@@ -100,8 +101,8 @@ func scenariosV1() []scenario {
 	return []scenario{running, every}
 }
 
-// One run, from start to end, in sections. The mover has the CPUs that no victim is
-// pinned to, and before the next run the guest gets half a second to become quiet.
+// One run from start to end, in sections. The mover has the CPUs to which no victim
+// is pinned, and before the next run the guest gets half a second to become quiet.
 const benchRun = `group mig MEMS
 START || exit 1
 echo "== before"; homenode-load pages --pid $(pids mig) FILES
@@ -116,7 +117,7 @@ echo "== victim"; [ -e /tmp/mig-v.pid ] && finish v
 echo "== errors"; tail -c 2000 /tmp/mig-move.err
 tidy; sleep 0.5`
 
-// quiet is how long nothing moves before and after a move: it shows the victim's normal
+// quiet is how long nothing moves before and after a move. It shows the victim's normal
 // rate.
 func (sc scenario) quiet() string {
 	switch {

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// medianText has the least and the most, too, of more runs than one.
+// medianText also has the least and the most if there is more than one run.
 func medianText(v []float64, format string) string {
 	s, ok := experiment.Summarise(v)
 	switch {
@@ -26,8 +26,8 @@ func medianText(v []float64, format string) string {
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.Median, s.Min, s.Max)
 }
 
-// ratioText is that of the medians where there is no interval: for one run, or for a
-// victim that did nothing at all during a move.
+// ratioText is the ratio of the medians if there is no interval: for one run, or for
+// a victim that did nothing at all during a move.
 func ratioText(values, base []float64) string {
 	v, ok := experiment.Summarise(values)
 	b, too := experiment.Summarise(base)
@@ -41,7 +41,7 @@ func ratioText(values, base []float64) string {
 	return fmt.Sprintf("%.3f (%.3f–%.3f)", r.Value, r.CI.Low, r.CI.High)
 }
 
-// table is a scenario for people: medians, least and most of the runs.
+// table is a scenario in readable form: medians, least and most of the runs.
 func (b benched) table() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s, cgroup %s: %s\n", b.Name, b.Cgroup, b.About)
@@ -56,7 +56,7 @@ func (b benched) table() string {
 	return out.String()
 }
 
-const under = "\n                         " // a line below a contestant's name
+const under = "\n                         " // a line under a contestant's name
 
 func (b benched) row(out io.Writer, name string) {
 	some := b.counting(name)
@@ -78,7 +78,7 @@ func (b benched) row(out io.Writer, name string) {
 			fmt.Fprintf(out, " %s %.2f %%", k, 100*share)
 		}
 	}
-	fmt.Fprintf(out, "%s\n", told(some))
+	fmt.Fprintf(out, "%s\n", moversReport(some))
 }
 
 // runs gives the number of runs that count, and the result of the others.
@@ -96,8 +96,8 @@ func (b benched) runs(name string) string {
 	return text
 }
 
-// told is what movers report themselves of pages that stay, and of calls over the bound.
-func told(some []sample) (text string) {
+// moversReport is the movers' own reports of pages that stay, and of calls over the bound.
+func moversReport(some []sample) (text string) {
 	stayed, over, why := int64(0), 0, ""
 	for _, s := range some {
 		stayed = max(stayed, s.Stayed)

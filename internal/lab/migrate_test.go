@@ -22,7 +22,7 @@ func moved(t *testing.T, g *Guest, script string) Result {
 	return runs(t, g, ". /tmp/mig-lib.sh\n"+script)
 }
 
-// forMoving makes the shared guest ready, and cleans up after the test.
+// forMoving prepares the shared guest, and cleans up after the test.
 func forMoving(t *testing.T, version string) *Guest {
 	t.Helper()
 	g := guest(t, "two", version)
@@ -37,7 +37,8 @@ func forMoving(t *testing.T, version string) *Guest {
 	return g
 }
 
-// readyToMove brings the script's functions and the file system; the model counts then.
+// readyToMove loads the script's functions and mounts the file system; then the model
+// counts.
 func readyToMove(t *testing.T, g *Guest) {
 	t.Helper()
 	lib, err := os.ReadFile("testdata/migrate/lib.sh")
@@ -53,8 +54,8 @@ func readyToMove(t *testing.T, g *Guest) {
 	}
 }
 
-// pagesCounted is the output of homenode-load pages: bytes by kind and node, with no code
-// of homenode.
+// pagesCounted is the output of homenode-load pages: bytes by kind and node. It shares no
+// code with homenode.
 type pagesCounted struct {
 	Bytes   map[migration.Kind][]unit.Bytes `json:"bytes"`
 	Swapped unit.Bytes                      `json:"swapped_bytes"`
@@ -95,7 +96,8 @@ func migrates(t *testing.T, g *Guest, args string, exits ...int) (migration.Repo
 	return report, r
 }
 
-// Counts of pages taken one after the other differ by what a process touched in between.
+// Two counts of pages, one after the other, differ by the pages that a process touched
+// in between.
 const slackBytes = 64 << 10
 
 func sameCensus(t *testing.T, what string, got, want migration.Census) {
@@ -135,15 +137,15 @@ start c mig hold --bind-cpu 0 --ws 16m --file /dev/shm/mig-s --extra 4m --thp of
 start h mig hold --bind-cpu 0 --ws 8m --file /dev/hugepages/mig-h
 segment s mig 8388608 0`
 
-// Every kind of memory moves, all of it, and homenode's counts are those of a counter
-// that shares no code with it. A second move has nothing to do.
+// Every kind of memory moves completely, and homenode's counts equal those of a
+// counter that shares no code with it. A second move has nothing to do.
 func TestLabMigrateEveryKind(t *testing.T) {
 	t.Parallel()
 	g := forMoving(t, "v2")
 	if r := moved(t, g, everyKind); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 	}
-	// What they run belongs to them, too: programs, and files that those map.
+	// Programs that they run, and files that those map, belong to them too.
 	files := []string{"/scratch/mig-a", "/dev/shm/mig-s", "/bin/homenode-load", "/tmp/shmtouch"}
 	before := countPages(t, g, "mig", files...)
 	atHome(t, "before", before, 0, migration.Anon, migration.THP, migration.Hugetlb, migration.File)
@@ -168,7 +170,7 @@ func TestLabMigrateEveryKind(t *testing.T) {
 	}
 }
 
-// refuses expects a sentence that has the text, and that nothing moved.
+// refuses expects an error with the text, and that nothing moved.
 func refusesToMove(t *testing.T, g *Guest, line, want string) {
 	t.Helper()
 	before := countPages(t, g, "mig")
@@ -189,13 +191,12 @@ func TestLabMigrateRefuses(t *testing.T) {
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 7", "node 7")
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /none --to 1", "none")
 	refusesToMove(t, g, "homenode-mover migrate --pid 999999 --to 1", "999999")
-	moved(t, g, "echo 0 > $base/mig/cpuset.mems") // it moves what is elsewhere
+	moved(t, g, "echo 0 > $base/mig/cpuset.mems") // this moves what is elsewhere
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "cpuset")
 	moved(t, g, "echo 0-1 > $base/mig/cpuset.mems")
-	// Fills all but 64 MiB of node 1, of which some 40 are the kernel's reserve. What
-	// other tests used becomes free a while later, and the page cache that they left
-	// would be room, too, once it is evicted: so the script fills the node until it stays
-	// full.
+	// Fill all but 64 MiB of node 1, of which some 40 MiB are the kernel's reserve.
+	// Memory of other tests becomes free a while later, and page cache that they left
+	// becomes room once it is evicted: so the script fills the node until it stays full.
 	const full = `group mig-full; sync; n=0 still=0
 free() { awk '/MemFree/ {print $4}' /sys/devices/system/node/node1/meminfo; }
 until [ $still -ge 3 ]; do
@@ -239,9 +240,9 @@ func TestLabMigrateWithoutNice(t *testing.T) {
 	atHome(t, "after", countPages(t, g, "mig"), 1, migration.Anon)
 }
 
-// change is what happens to a workload while it is moved, and its visible effect
-// afterwards. The move starts with one process less or more than it ends with, or while a
-// loop counts what it does to a file.
+// change is an event in a workload during its move, and its visible effect afterwards.
+// The move starts with one process less or more than it ends with, or while a loop counts
+// its changes of a file.
 type change struct {
 	name, start, meanwhile, rate string
 	before, after                int // processes
@@ -265,8 +266,8 @@ func cuts(t *testing.T, g *Guest) (n int) {
 	return n
 }
 
-// The workload changes while it is moved. That does not end homenode, it is reported, and
-// what is still there comes home.
+// The workload changes while it is moved. homenode does not end, it reports the change,
+// and the remaining memory comes home.
 func TestLabMigrateMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes {
@@ -284,13 +285,14 @@ func TestLabMigrateMeanwhile(t *testing.T) {
 			result, _ := report.Result.Get()
 			t.Logf("%s, moved %v, problems %q, notes %q", report.Outcome, result.Moved(), result.Problems, report.Notes)
 			if report.Outcome == migration.Partial && len(result.Problems)+len(report.Notes) == 0 && result.Failed() == 0 && result.Complete {
-				t.Errorf("partial, and no word why: %s", r.Stdout)
+				t.Errorf("partial, without a reason: %s", r.Stdout)
 			}
 		})
 	}
 }
 
-// happened: the change came in the middle of the move, and what survived it is at home.
+// happened: the change came in the middle of the move, and what survived it is on the
+// target node.
 func (c change) happened(t *testing.T, g *Guest, report migration.Report, cuts int) {
 	t.Helper()
 	ids := strings.TrimSpace(moved(t, g, "pids mig").Stdout)
@@ -301,7 +303,7 @@ func (c change) happened(t *testing.T, g *Guest, report migration.Report, cuts i
 		t.Errorf("the file was cut %d times during the move", cuts)
 	}
 	if result, _ := report.Result.Get(); c.after < c.before && len(result.Problems) == 0 && result.Of(migration.Anon).Gone == 0 {
-		t.Errorf("a process ended, and there is no word of it: %+v", result)
+		t.Errorf("a process ended, and the report does not say so: %+v", result)
 	}
 	census := countPages(t, g, "mig")
 	atHome(t, "what survived", census, 1, migration.Anon)
@@ -341,8 +343,8 @@ func TestLabMigrateFreeze(t *testing.T) {
 	}
 }
 
-// Hot mode reports how it knows what is hot. It moves that, and not much else: at most a
-// quarter of the untouched memory.
+// Hot mode reports how it knows which pages are hot. It moves those, and not much else:
+// at most a quarter of the untouched memory.
 func TestLabMigrateHot(t *testing.T) {
 	t.Parallel()
 	g := forMoving(t, "v2")

@@ -35,7 +35,8 @@ type victimReport struct {
 	} `json:"series"`
 }
 
-// rate is ops a model-second between two times; NaN if no whole window lies there.
+// rate is operations per model-second between two times; NaN if there is no whole
+// window.
 func (v victimReport) rate(from, to uint64) float64 {
 	ops, windows := uint64(0), 0
 	for i, n := range v.Series.Ops {
@@ -54,14 +55,15 @@ func (v victimReport) perSecond(ops uint64, windows int) float64 {
 	return float64(ops) / (float64(windows) * float64(v.Series.Window) / v.MHz / 1e6)
 }
 
-// lowest is the rate of the slowest stretch of so many model-seconds between two times: a
-// move that took that long somewhere in there is at most that bad.
+// lowest is the rate of the slowest stretch of a given length, in model-seconds, between
+// two times. The effect of a move that took this long there is at most that bad.
 func (v victimReport) lowest(from, to uint64, seconds float64) float64 {
 	return v.against(from, to, seconds, func(uint64) float64 { return 1 })
 }
 
-// against is lowest as a share of the expected rate, in ops a model-second. If the
-// stretch is longer than the time between the two, all of that time is used.
+// against is lowest as a share of the expected rate, in operations per
+// model-second. If the stretch is longer than the time between the two, all of
+// that time is used.
 func (v victimReport) against(from, to uint64, seconds float64, expected func(at uint64) float64) float64 {
 	var ops, want []float64
 	for i, n := range v.Series.Ops {
@@ -89,8 +91,8 @@ func sum(of []float64) (s float64) {
 	return s
 }
 
-// atHome is when the victim got from one rate to another: the time at which a step from
-// the one to the other fits the windows between best, by least squares. For a ramp it is
+// atHome is when the victim changed from one rate to another: the time of the step
+// between the two rates that fits the windows best, by least squares. For a ramp it is
 // the middle.
 func (v victimReport) atHome(from, to uint64, before, after float64) uint64 {
 	at, best, cost := from, 0.0, 0.0 // cost: of a step behind this window, against one at from
@@ -107,7 +109,7 @@ func (v victimReport) atHome(from, to uint64, before, after float64) uint64 {
 	return at
 }
 
-// longest is the longest op that ended between two times, in model-ms.
+// longest is the longest operation that ended between two times, in model-ms.
 func (v victimReport) longest(from, to uint64) (ms float64) {
 	for i, c := range v.Series.Longest {
 		if at := v.Series.Start + uint64(i)*v.Series.Window; at+v.Series.Window > from && at <= to {
@@ -129,7 +131,8 @@ func (v victimReport) quiet(from, to uint64) float64 {
 	return most
 }
 
-// tail is the 99.9th percentile of the ops that began in a phase, in model-ms.
+// tail is the 99.9th percentile of the operations that began in a phase, in
+// model-ms.
 func (v victimReport) tail(phase int) float64 {
 	for _, p := range v.Phases {
 		if p.Phase == phase && p.Latency.P999 != nil {
@@ -164,7 +167,7 @@ func TestDecodeVictim(t *testing.T) {
 		}
 	}
 	if !math.IsNaN(v.rate(0, 400000)) || !math.IsNaN(v.tail(3)) || !math.IsNaN(v.lowest(0, 400000, 1)) {
-		t.Error("what is unknown has a value")
+		t.Error("an unknown figure has a value")
 	}
 }
 
@@ -195,7 +198,8 @@ func TestDecisionAtHome(t *testing.T) {
 	}
 }
 
-// What benchRun prints, of a move by two calls (50 MHz: 50,000,000 cycles a second).
+// The output of benchRun for a move by two calls (50 MHz: 50,000,000 cycles per
+// second).
 const printedRun = `== before
 {"schema":1,"bytes":{"anon":[0,100],"cache":[0,50]},"swapped_bytes":0,"processes":1}
 == begin
@@ -234,7 +238,8 @@ func TestDecodeBenchRun(t *testing.T) {
 	}
 }
 
-// A shell takes every script of the bench, and none has a placeholder left.
+// A shell accepts every script of the bench, and no placeholder is left in
+// them.
 func TestDecisionBenchScripts(t *testing.T) {
 	for _, sc := range append(scenarios(), scenariosV1()...) {
 		for _, c := range sc.contestants {

@@ -14,7 +14,7 @@ import (
 
 const countersFile = "/sys/module/homenode_pmu/parameters/counters"
 
-// setCounters gives every CPU so many general counters until the test ends.
+// setCounters gives every CPU this many general counters until the test ends.
 func setCounters(t *testing.T, g *Guest, n int) {
 	t.Helper()
 	before := strings.TrimSpace(mustRun(t, g, "cat", countersFile))
@@ -32,7 +32,7 @@ type counted struct {
 // share is the part of the time in which the group was on the PMU.
 func (c counted) share() float64 { return float64(c.Running) / float64(c.Enabled) }
 
-// scaled is what the group would have counted in all the time.
+// scaled is the count scaled up to the whole time.
 func (c counted) scaled(i int) float64 { return float64(c.Counts[i]) / c.share() }
 
 func groups(t *testing.T, g *Guest, load string, codes ...string) []counted {
@@ -65,10 +65,10 @@ var crowd = []string{
 
 // With room for all, nothing is scaled. On four counters the groups take turns:
 //
-//  1. Each is on the PMU for about a third of the time, and between them always.
+//  1. Each is on the PMU for about a third of the time, and together they always are.
 //  2. So the three groups' counts of one event add up to the full count.
 //  3. Each scaled count equals the count with room for all.
-//  4. No counter gets lost over the turns: four events still fit.
+//  4. No counter is lost over the turns: four events still fit.
 func TestLabMultiplexing(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -111,14 +111,14 @@ func tookTurns(t *testing.T, all []counted) {
 			t.Errorf("group %d was on the PMU for %.3f of the time, want a third", i, share)
 		}
 	}
-	if sum < 0.97 || sum > 1.01 { // one always can; the kernel's time between turns is no group's
+	if sum < 0.97 || sum > 1.01 { // one group always fits; the kernel's time between turns belongs to no group
 		t.Errorf("shares of the time add up to %.3f, want 1", sum)
 	}
 	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005)
 }
 
-// judgeScaled checks a scaled count against its bound. All events that only start-up
-// makes may fall into one turn.
+// judgeScaled checks a scaled count against its bound. Events that only happen
+// during start-up may all fall into one turn.
 func judgeScaled(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	const few = multiplexedOps / 20.0
@@ -140,24 +140,25 @@ func TestLabMultiplexesWhatNeedsNoCounter(t *testing.T) {
 	const lines = "1f0" // DRAM of node 1
 	alone := groups(t, g, farChase, "2d3,8d1,10d1,412e", lines)[1]
 	if alone.Running != alone.Enabled {
-		t.Errorf("one group of four beside it, and it was on the PMU for %d of %d ns", alone.Running, alone.Enabled)
+		t.Errorf("next to one group of four it was on the PMU for %d of %d ns", alone.Running, alone.Enabled)
 	}
 	within(t, "lines of node 1", float64(alone.Counts[0]), multiplexedOps, 0.01)
 	crowded := groups(t, g, farChase, append(crowd, lines)...)[len(crowd)]
-	t.Logf("three groups beside it: on the PMU for %.3f of the time", crowded.share())
+	t.Logf("next to three groups it was on the PMU for %.3f of the time", crowded.share())
 	if crowded.Running == 0 || crowded.Running == crowded.Enabled {
 		t.Errorf("it was on the PMU for %d of %d ns, want a part", crowded.Running, crowded.Enabled)
 	}
 }
 
-// openScript ends what has opened its groups; what is refused ends by itself.
+// openScript ends the programs that have opened their groups; a refused one
+// ends by itself.
 const openScript = `rm -f /tmp/opened
 homenode-lab groups --group %s --ready /tmp/opened & p=$!
 while [ ! -e /tmp/opened ] && kill -0 $p 2>/dev/null; do sleep 0.05; done
 kill $p 2>/dev/null; wait $p`
 
-// A group that no turn could ever hold is refused. Fixed counters do not belong to the
-// four, nor do samplers, of which there are four, too.
+// A group that no turn could ever hold is refused. Fixed counters are not among the
+// four, nor are samplers, of which there are four, too.
 func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

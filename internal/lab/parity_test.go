@@ -18,9 +18,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// What `homenode bench` measures in the lab agrees with the shape: latencies within 3 %,
-// bandwidths within 5 %, cache sizes within a step of the scan. Bandwidths, and all
-// shapes but one, are compared only when HOMENODE_PARITY=all.
+// Measurements of `homenode bench` in the lab agree with the shape: latencies within 3
+// %, bandwidths within 5 %, cache sizes within a step of the scan. Bandwidths, and all
+// shapes except one, are compared only with HOMENODE_PARITY=all.
 func TestLabParity(t *testing.T) {
 	t.Parallel()
 	shapes := []string{"two"}
@@ -140,7 +140,7 @@ func parityCaches(t *testing.T, s machine.Shape, p profile.Profile) int {
 		t.Errorf("%d levels of cache were found, want %d: %+v", len(p.Caches), len(want), p.Caches)
 		return 0
 	}
-	const step = 1.5 // of the scan: half an octave, in whole pages
+	const step = 1.5 // step of the scan: half an octave, in whole pages
 	for i, c := range p.Caches {
 		size, ok := c.Size.Get()
 		if ratio := float64(size) / float64(want[i]); !ok || ratio > step || ratio < 1/step {
@@ -169,9 +169,10 @@ func parityCores(t *testing.T, s machine.Shape, p profile.Profile) (n int) {
 }
 
 // While the guest's kernel has a CPU, its reader sends no requests, and the others wait
-// less; the kernel has lines of its own. So a bandwidth lies between two figures from the
-// shape: of readers that always read, and of readers that load what they share for a part
-// of the time only. That part is what the kernel leaves them, measured in the same boot.
+// less; the kernel also has lines of its own. So a bandwidth lies between two figures
+// from the shape: of readers that always read, and of readers that load the shared parts
+// only for a share of the time. That share is what the kernel leaves them, measured in
+// the same boot.
 func parityBandwidth(t *testing.T, g *Guest, p profile.Profile) (n int) {
 	s, node := g.Shape, g.Shape.Nodes[deviceNode(g.Shape)].CPUs
 	duty := readersDuty(t, g, node)
@@ -212,18 +213,18 @@ func streaming(s machine.Shape) reading { return reading{float64(s.Model.StreamP
 
 var chasing = reading{1, 1}
 
-// latencyUnder is how long one CPU of a node waits for a line of home's memory when it is
-// the only reader of this kind: idle latency, and the wait for its own earlier lines.
+// latencyUnder is how long one CPU of a node waits for a line of home's memory if it is
+// the only reader of this kind: the idle latency, and the wait for its own earlier lines.
 func latencyUnder(s machine.Shape, from, home int, how reading) float64 {
 	readers := make([]int, len(s.Nodes))
 	readers[from] = 1
 	return how.width * (1/queueing(s, readers, home, 1, how) - how.instructions)
 }
 
-// queueing is the fixed point that follows from the shape's figures: lines a cycle that
-// reading CPUs (by node) get from a node's memory. Waits are M/D/1's. Demand above 98 %
-// waits until it falls. A CPU loads them for its duty only; the rest of its time is the
-// guest's kernel's.
+// queueing is the fixed point that follows from the shape's figures: lines per cycle
+// that reading CPUs (by node) get from a node's memory. Waits are those of M/D/1
+// queues. Demand above 98 % waits until it falls. A CPU loads them only for its duty;
+// the rest of its time belongs to the guest's kernel.
 func queueing(s machine.Shape, readers []int, home int, duty float64, how reading) (lines float64) {
 	type server struct{ service, load, extra, wait float64 }
 	mc := &server{service: float64(s.Model.MCCycles)}

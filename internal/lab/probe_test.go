@@ -28,7 +28,7 @@ func probeIn(t *testing.T, g *Guest, args ...string) probed {
 	return r
 }
 
-// Parity: the prober measures what the lab was configured to be. A chase over 4 MiB
+// Parity: the prober measures the configured figures of the lab. A chase over 4 MiB
 // misses a 512 KiB cache at every load.
 func TestLabProbe(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestLabProbe(t *testing.T) {
 		ops := float64(c.Ops)
 		t.Logf("%s: %.0f loads of %.1f cycles, %.1f with interruptions, %.1f of user mode; %.2f instructions", what, ops,
 			c.Quiet/ops*float64(model.MHz)/1000, c.Elapsed/ops*float64(model.MHz)/1000, c.Cycles/ops, c.Instructions/ops)
-		// the thread's own: the more often it is interrupted, the more
+		// the thread's own instructions, which rise with its interruptions
 		within(t, what+": LLC misses", c.LLCMisses, ops, 0.02)
 		within(t, what+": ns for 1000 loads", 1000*c.Quiet/ops, 1e6*float64(model.DRAMCycles[distance]+1)/float64(model.MHz), 0.03)
 	}
@@ -68,13 +68,13 @@ func TestLabMixes(t *testing.T) {
 		}
 		c := r.Threads[0]
 		t.Logf("%v: %.2f instructions a line, %.1f MB/s", mix, c.Instructions/float64(c.Ops), float64(c.Ops)*64e3/c.Quiet)
-		if n := c.Instructions / float64(c.Ops); n < 1 || n >= 4 { // 2 to 3, and what interruptions make of it
+		if n := c.Instructions / float64(c.Ops); n < 1 || n >= 4 { // 2 to 3, with a margin for interruptions
 			t.Errorf("%v: %.2f instructions a line", mix, n)
 		}
 	}
 }
 
-// Memory interleaved over two nodes is as far as the mean of both.
+// Memory interleaved over two nodes has the mean latency of both.
 func TestLabInterleave(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

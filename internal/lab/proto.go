@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// portName is the virtio-serial port that host and guest talk over.
+// portName is the virtio-serial port between host and guest.
 const portName = "homenode.0"
 
 // frame is one message, a line of JSON. Requests and replies share it; a
@@ -19,7 +19,7 @@ const portName = "homenode.0"
 type frame struct {
 	ID   uint64   `json:"id"`
 	Op   string   `json:"op,omitempty"`   // "run", "end", "put", "fetch", "hello", "stop"
-	Of   uint64   `json:"of,omitempty"`   // end: the run that is to end
+	Of   uint64   `json:"of,omitempty"`   // end: the run to end
 	Argv []string `json:"argv,omitempty"` // run
 	Path string   `json:"path,omitempty"` // put, fetch
 	Data []byte   `json:"data,omitempty"` // put; at most maxPut bytes
@@ -27,7 +27,7 @@ type frame struct {
 	Line string   `json:"line,omitempty"` // run: a line of the program's stderr, as it comes; hello: Guest.Note
 	Done bool     `json:"done,omitempty"`
 	Exit int      `json:"exit,omitempty"` // run
-	Out  string   `json:"out,omitempty"`  // run: all of stdout; end: what there was of it
+	Out  string   `json:"out,omitempty"`  // run: all of stdout; end: stdout so far
 	Err  string   `json:"err,omitempty"`
 	// fetch: where on the result disk the file lies
 	Offset int64  `json:"offset,omitempty"`

@@ -27,10 +27,10 @@ const (
 	extraName   = "extra.cpio"  // second initramfs archive
 	socketName  = "port.sock"
 	consoleName = "console.log"
-	logName     = "qemu.log" // what QEMU and the plugin say
+	logName     = "qemu.log" // output of QEMU and the plugin
 )
 
-// bootPlan is everything the QEMU command line depends on.
+// bootPlan is everything that the QEMU command line depends on.
 type bootPlan struct {
 	assets Assets
 	shape  machine.Shape
@@ -44,8 +44,8 @@ type bootPlan struct {
 	counters int // Options.Counters
 }
 
-// qemuArgs is QEMU's command line. The node backends come first and in order:
-// the plugin's map of nodes rests on it (lab/plugin/model.c).
+// qemuArgs is QEMU's command line. The node backends come first and in order,
+// because the plugin's map of nodes depends on it (lab/plugin/model.c).
 func qemuArgs(p bootPlan) []string {
 	args := []string{
 		"-accel", "tcg,thread=multi,tb-size=512",
@@ -81,8 +81,8 @@ func qemuArgs(p bootPlan) []string {
 		"console=ttyS0", "quiet", "panic=-1", "tsc=reliable", "clocksource=tsc",
 		"idle=halt", // TCG's mwait spins
 		"nokaslr", "mitigations=off", "nowatchdog", "homenode.cgroup=" + p.cgroup, "homenode.mode=" + mode,
-		// A block translated at one address is run at others, too: samples of programs
-		// that lie elsewhere each time would have wrong addresses.
+		// A block translated at one address also runs at others, so samples of
+		// programs that lie elsewhere each time would have wrong addresses.
 		"norandmaps",
 	}
 	if p.counters > 0 {
@@ -98,7 +98,7 @@ func qemuArgs(p bootPlan) []string {
 }
 
 // offOption makes some guests faster machines while the model is off. Debian's systemd
-// has time-outs of 90 s by the guest's clock, for programs by the hundred. An interactive
+// has time-outs of 90 s by the guest's clock, for hundreds of programs. An interactive
 // guest runs in real time, and its boot takes 39 s of a CPU of 50 MHz.
 func offOption(p bootPlan) string {
 	if p.guest == Debian || p.shell {
@@ -108,12 +108,13 @@ func offOption(p bootPlan) string {
 }
 
 // nodeDevices are a scratch disk and a source of random numbers next to the last
-// node with CPUs: a bus of their own (pxb) is what gives a device a node. They
-// come after all other devices, which would be put on that bus. Reading /dev/hwrng
-// makes interrupts whose affinity can be set; those of the disk are the kernel's.
+// node with CPUs: a device gets a node from a bus of its own (pxb). They come
+// after all other devices, which would otherwise be put on that bus. Reading
+// /dev/hwrng causes interrupts whose affinity can be set; those of the disk are
+// the kernel's.
 func nodeDevices(p bootPlan, scratch string) []string {
 	disk := []string{"-drive", "file=" + scratch + ",format=raw,if=none,id=scratch"}
-	if p.hmat { // q35, where this bus is another device
+	if p.hmat { // q35 has another device for this bus
 		return append(disk, "-device", "virtio-blk-pci,drive=scratch", "-device", "virtio-rng-pci")
 	}
 	return append(disk,
@@ -131,8 +132,8 @@ func deviceNode(s machine.Shape) (last int) {
 	return last
 }
 
-// cpuModel is QEMU's. It reports AMD as its vendor; only as Intel does it tell the
-// guest's kernel which CPUs share a core (CPUID leaf 11).
+// cpuModel is QEMU's. Its vendor is AMD, but only with Intel as the vendor does it
+// tell the guest's kernel which CPUs share a core (CPUID leaf 11).
 func cpuModel(s machine.Shape) string {
 	model := "max,-erms,-fsrm"
 	if s.Threads > 1 {

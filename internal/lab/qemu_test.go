@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// HOMENODE_QEMU names the program, by path or as PATH has it.
+// HOMENODE_QEMU names the program, by its path or by a name in PATH.
 func TestDecisionWhichQEMU(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
@@ -91,7 +91,8 @@ func changedQEMU(t *testing.T, path string, change func(*testing.T, []byte)) str
 		t.Skipf("%s is a script: there is no code in it to change", path)
 	}
 	change(t, program)
-	// Debian's accelerator is a module, which a program elsewhere does not find.
+	// Debian's accelerator is a module, which a program in another folder does
+	// not find.
 	t.Setenv("QEMU_MODULE_DIR", filepath.Join(filepath.Dir(path), "../lib/x86_64-linux-gnu/qemu"))
 	other := filepath.Join(t.TempDir(), "qemu")
 	if err := os.WriteFile(other, program, 0o755); err != nil {
@@ -111,7 +112,7 @@ func hideSymbol(t *testing.T, program []byte) {
 	copy(program[at:], other)
 }
 
-// skipTable makes a function jump to its end, where it does without the table.
+// skipTable makes a function jump to its end, where it works without the table.
 func skipTable(t *testing.T, program []byte) {
 	t.Helper()
 	code := functionOf(t, program, "cpus_get_virtual_clock")

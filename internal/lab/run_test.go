@@ -48,7 +48,7 @@ func pagesOf(maps, text string) (pages [2]int, policy string) {
 	return pages, policy
 }
 
-// placed starts a program that touches 32 MiB, and shows where it lies.
+// placed starts a program that touches 32 MiB, and shows where its pages are.
 const placed = `rm -f /tmp/run.ready
 homenode run FLAGS -- homenode-load hold --ws 33554432 --thp off --ready /tmp/run.ready </dev/null >/tmp/run.log 2>&1 &
 pid=$!
@@ -57,8 +57,8 @@ cat /proc/$pid/numa_maps /proc/$pid/comm
 grep Cpus_allowed_list /proc/$pid/status
 kill $pid; wait $pid; cat /tmp/run.log >&2`
 
-// Every policy puts a real program's pages where it promises, and the program on the CPUs
-// that follow from it.
+// Every policy puts a real program's pages where it promises, and puts the program on the
+// CPUs that follow from it.
 func TestLabRunPolicies(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -106,7 +106,7 @@ func TestLabRunRefuses(t *testing.T) {
 	}
 }
 
-// Nodes with room, and a cgroup above that allows less: a sentence, instead of a kill.
+// Nodes with room, below a cgroup that allows less: an error instead of a kill.
 func TestLabRunMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v2", "v1"} {
@@ -184,7 +184,7 @@ func putSegmentToucher(t *testing.T, g *Guest) {
 }
 
 // A program that depends on memory is faster bound to a node than interleaved, in model
-// time, and repeat reports it and names the line.
+// time; repeat reports that and prints the command line.
 func TestLabRepeat(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

@@ -20,9 +20,9 @@ type sampled struct {
 	}
 }
 
-// watchScript starts loads, held until phase 7, has the watcher (which may name the i-th
-// load's pid as $Li) watch them, and lets them run in state count. Nothing is counted
-// before and after.
+// watchScript starts loads, held until phase 7, makes the watcher (which may name the
+// i-th load's pid as $Li) watch them, and lets them run in state count. Nothing is
+// counted before and after.
 const watchScript = `
 mkdir -p /tmp/w && rm -f /tmp/w/*
 %s
@@ -41,7 +41,7 @@ cat /tmp/w/out
 
 type watched struct {
 	json string
-	maps []string // of each load
+	maps []string // maps of each load
 	pids []int
 }
 
@@ -120,7 +120,7 @@ func TestLabSamplesLoads(t *testing.T) {
 	if s.Lost != 0 || s.Throttled != 0 {
 		t.Errorf("%d lost, throttled %d times", s.Lost, s.Throttled)
 	}
-	chased, idle := 0, uint64(g.Shape.Model.DRAMCycles[21]) // and what it waits for the lines before
+	chased, idle := 0, uint64(g.Shape.Model.DRAMCycles[21]) // plus the wait for the earlier lines
 	for _, a := range s.Accesses {
 		if a.PID != w.pids[0] || a.CPU != 0 || a.Store || a.Kernel || !w.mapped(0, a.IP, "r-xp", 0) {
 			t.Fatalf("%+v of pid %d with\n%s", a, w.pids[0], w.maps[0])
@@ -134,8 +134,8 @@ func TestLabSamplesLoads(t *testing.T) {
 	}
 }
 
-// Two programs take turns on one CPU: the owner of a sample does not depend on when the
-// ring was emptied. One of them is in a cgroup that is watched on its own.
+// Two programs take turns on one CPU. The owner of a sample does not depend on when the
+// ring was emptied. One program is in a cgroup that is also watched alone.
 func TestLabSamplesKnowTheirTask(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -163,7 +163,7 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 	near(t, "samples of the cgroup", s.Samples, 2000, 20+s.Lost)
 	for _, a := range s.Accesses {
 		if a.PID != cg.pids[1] {
-			t.Fatalf("not of the cgroup: %+v", a)
+			t.Fatalf("not a sample of the cgroup: %+v", a)
 		}
 	}
 	task := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --tid "+worker, near1, far2)
@@ -171,12 +171,12 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 	near(t, "samples of the thread", s.Samples, 2000, 3+s.Lost)
 	for _, a := range s.Accesses {
 		if a.PID != task.pids[0] {
-			t.Fatalf("not of the thread: %+v", a)
+			t.Fatalf("not a sample of the thread: %+v", a)
 		}
 	}
 }
 
-// One page that both nodes write is seen to be written from both.
+// Samples show that both nodes write to a page.
 func TestLabSamplesStores(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -200,7 +200,8 @@ func TestLabSamplesStores(t *testing.T) {
 	near(t, "samples of CPU 2", byCPU[2], 1000, 10+s.Lost)
 }
 
-// More samples than the rings take: it is reported, and the count stays right.
+// If there are more samples than the rings hold, that is reported, and the
+// count stays right.
 func TestLabSamplesLost(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

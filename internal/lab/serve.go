@@ -17,8 +17,8 @@ import (
 )
 
 // Serve is the guest's side: it carries out the host's requests until the port closes or
-// the host sends stop. resultDisk is the raw disk through which results leave. A guest
-// that is not fit for use reports it in its hello, and so does one that has a note.
+// the host sends stop. resultDisk is the raw disk for results. The hello of a guest
+// reports if the guest is not fit for use, and its note.
 func Serve(port io.ReadWriter, resultDisk, note string, unfit error) error {
 	s := &server{w: &wireWriter{w: port}, disk: resultDisk, running: map[uint64]*program{}}
 	hello := frame{Op: "hello", Line: note}
@@ -41,7 +41,7 @@ type server struct {
 	w    *wireWriter
 	disk string
 
-	mu   sync.Mutex // of the result disk
+	mu   sync.Mutex // guards the result disk
 	next int64
 
 	runs    sync.Mutex
@@ -55,7 +55,7 @@ type program struct {
 	done chan struct{}
 }
 
-// output is what a program has written so far.
+// output is a program's output so far.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -73,7 +73,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// endPatience is how long an interrupted program may take to put things back.
+// endPatience is how long an interrupted program may take to restore things.
 const endPatience = 5 * time.Second
 
 func (s *server) handle(f frame) {
@@ -134,14 +134,14 @@ func (s *server) keep(id uint64, p *program) {
 	}
 }
 
-// end interrupts a program as a terminal does, and returns what it has written: all of
-// it, or after endPatience what there is.
+// end interrupts a program as a terminal does, and returns its output: all of it, or
+// the output after endPatience.
 func (s *server) end(f frame) frame {
 	s.runs.Lock()
 	p := s.running[f.Of]
 	s.runs.Unlock()
 	if p == nil {
-		return frame{Err: "it has ended"}
+		return frame{Err: "the program has ended"}
 	}
 	_ = p.cmd.Process.Signal(os.Interrupt)
 	select {
@@ -161,8 +161,8 @@ func put(f frame) frame {
 	return frame{}
 }
 
-// fetch copies a file onto the result disk and returns where it lies. The host reads it
-// before it asks for another, so that space can be used again.
+// fetch copies a file to the result disk and returns its place. The host reads it
+// before it asks for another file, so that space can be used again.
 func (s *server) fetch(f frame) frame {
 	data, err := os.ReadFile(f.Path)
 	if err != nil {

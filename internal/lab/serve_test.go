@@ -23,7 +23,7 @@ func pipedGuest(t *testing.T) *Guest {
 	return g
 }
 
-// An interrupted program gets the signal, and what it wrote is not lost.
+// An interrupted program gets the signal, and its output is not lost.
 func TestInterruptedRunKeepsItsOutput(t *testing.T) {
 	g := pipedGuest(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -42,7 +42,7 @@ func TestInterruptedRunKeepsItsOutput(t *testing.T) {
 	}
 }
 
-// A program that does not end is left after a while, with what it wrote.
+// A program that does not end is abandoned after a while; its output is kept.
 func TestInterruptedRunThatStays(t *testing.T) {
 	g := pipedGuest(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Shell boots a guest whose prompt is on this terminal, and waits for its end.
+// Shell boots a guest with its prompt on this terminal, and waits for its end.
 func Shell(ctx context.Context, o Options) error {
 	o, err := o.complete()
 	if err != nil {
@@ -33,9 +33,9 @@ func Shell(ctx context.Context, o Options) error {
 }
 
 // plainNewlines keeps the terminal from putting a carriage return before each newline,
-// until the returned function is called. The guest's terminal has done so already where
-// it should, and a program that draws there (homenode top) moves its cursor down with
-// newlines. QEMU turns off the rest, but not this (qemu_chr_set_echo_stdio,
+// until the returned function is called. The guest's terminal has already done that
+// where it should, and a program that draws there (homenode top) moves its cursor down
+// with newlines. QEMU switches off the rest, but not this (qemu_chr_set_echo_stdio,
 // chardev/char-stdio.c). Without a terminal or stty it does nothing.
 func plainNewlines(ctx context.Context) (back func()) {
 	stty := func(arg string) ([]byte, error) {

@@ -16,23 +16,23 @@ import (
 	"homenode/internal/sim/parity"
 )
 
-// noiseServer is a service of four workers that asks for some 0.7 CPUs; nothing else
-// runs. Unpinned it has eight CPUs, bound the two of node 1.
+// noiseServer is a service of four workers that needs some 0.7 CPUs; nothing else
+// runs. Unpinned it has eight CPUs, bound it has the two of node 1.
 const noiseServer = "server --thp off --workers 4 --ws 24MiB --rate 600 --short-share 1 --short-us 20:100"
 
 const noisePairs = 10
 
-// noiseCPUs are all but CPU 8, which the script has: it is time_factor times as fast, and
-// what runs there is not counted.
+// noiseCPUs are all CPUs except CPU 8, which the script has. CPU 8 is time_factor times
+// as fast, and its work is not counted.
 const noiseCPUs = "0-7"
 
 // TestBenchSimNoise measures how much one service's features and gains differ from
-// process to process, where nothing but Linux' placement differs (make
-// bench-sim-parity): HOMENODE_SIM_NOISE names the file.
+// process to process if only Linux' placement differs (make bench-sim-parity):
+// HOMENODE_SIM_NOISE names the file.
 func TestBenchSimNoise(t *testing.T) {
 	path := os.Getenv("HOMENODE_SIM_NOISE")
 	if path == "" {
-		t.Skip("HOMENODE_SIM_NOISE is not set to the file: this measures, and make bench-sim-parity does")
+		t.Skip("HOMENODE_SIM_NOISE is not set to the file: this is a measurement of make bench-sim-parity")
 	}
 	g := guest(t, "four", "v2")
 	n := parity.Noise{Schema: parity.RecordSchema, How: "modelled (lab)", Origin: originOf(t, g), Shape: "four", Args: noiseServer}

@@ -12,13 +12,13 @@ import (
 	"homenode/internal/sim/parity"
 )
 
-// atHomeShare is how much of the memory must have come home.
+// atHomeShare is the share of the memory that must have come home.
 const atHomeShare = 0.9
 
-// balanceScript counts the pages that NUMA balancing moves, at its finest: a look at
-// /proc/vmstat takes some 0.2 s. Nothing else in the guest has any to move. Balancing is
-// switched on before the load's start, or after. The model is off until the load is ready:
-// setting up takes less than the scan's delay then.
+// balanceScript counts the pages that NUMA balancing moves, as often as possible: a
+// reading of /proc/vmstat takes some 0.2 s. Nothing else in the guest has pages to move.
+// Balancing is switched on before the load's start, or after. The model is off until the
+// load is ready: then setting up takes less than the scan's delay.
 func balanceScript(c parity.Convergence) string {
 	start, running := "1", ":"
 	if c.Running {

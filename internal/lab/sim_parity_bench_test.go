@@ -53,7 +53,7 @@ func openParity(t *testing.T) *parityBench {
 	t.Helper()
 	p := &parityBench{path: os.Getenv("HOMENODE_SIM_PARITY"), only: os.Getenv("HOMENODE_SIM_PARITY_ONLY"), repeats: 3}
 	if p.path == "" {
-		t.Skip("HOMENODE_SIM_PARITY is not set to the record: this measures, and make bench-sim-parity does")
+		t.Skip("HOMENODE_SIM_PARITY is not set to the record: this is a measurement of make bench-sim-parity")
 	}
 	if n, err := strconv.Atoi(os.Getenv("HOMENODE_BENCH_REPEATS")); err == nil {
 		p.repeats = n
@@ -133,7 +133,7 @@ func (p *parityBench) keep(t *testing.T, g *Guest, s parity.Scenario, all [][]pa
 	p.save(t)
 }
 
-// threadsOf are the CPUs that its threads are tied to.
+// threadsOf are the CPUs to which its threads are tied.
 func threadsOf(l parity.Load) set.CPUSet {
 	f := strings.Fields(l.Args)
 	for i := range f {
@@ -145,8 +145,9 @@ func threadsOf(l parity.Load) set.CPUSet {
 	return set.CPUSet{}
 }
 
-// parityScript starts all loads with the model off, as nothing of that counts. Phase 1
-// lasts until caches and queues have settled: 2 s, as in parity.Simulate. Phase 2 counts.
+// parityScript starts all loads with the model off, because nothing before phase 1
+// counts. Phase 1 lasts until caches and queues have settled: 2 s, as in parity.Simulate.
+// Phase 2 counts.
 func parityScript(s parity.Scenario) string {
 	var b strings.Builder
 	b.WriteString(`set -u
@@ -183,7 +184,7 @@ type parityStatus struct {
 	MHz    float64 `json:"mhz"`
 	VCPUs  []struct {
 		User  map[string]float64 `json:"user"`
-		Total map[string]float64 `json:"total"` // and the kernel's
+		Total map[string]float64 `json:"total"` // including the kernel's
 	} `json:"vcpus"`
 }
 

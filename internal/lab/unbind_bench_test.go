@@ -25,8 +25,8 @@ import (
 type dayRun struct {
 	Arm    string `json:"arm"`
 	Repeat int    `json:"repeat"`
-	// Unbound is the paper's unbind ratio: of the windows of approved replicas after the
-	// warm-up, those in which they were not bound. null for none.
+	// Unbound is the paper's unbind ratio: the share of the windows of approved replicas
+	// after the warm-up in which they were not bound. null if there are none.
 	Unbound *float64 `json:"unbind_ratio"`
 	Misses  float64  `json:"sla_misses"` // of hours of replicas
 	// Rules counts decisions of the day, and WarmRules those of the warm-up.
@@ -35,8 +35,8 @@ type dayRun struct {
 	Windows   int                `json:"windows"`
 	Length    float64            `json:"window_seconds"` // mean
 	Longest   float64            `json:"window_seconds_max"`
-	Top       float64            `json:"cpu_top"`       // of what was promised, of services that do not burst
-	Burst     float64            `json:"cpu_burst_top"` // of those that do
+	Top       float64            `json:"cpu_top"`       // share of the promised CPUs, of services that do not burst
+	Burst     float64            `json:"cpu_burst_top"` // the same of services that burst
 	NodeTop   float64            `json:"node_busy_top"` // mean of the nodes
 	AgentCPUs float64            `json:"agent_cpus"`
 	P99       map[string]float64 `json:"p99_mean_us"` // by service
@@ -44,7 +44,7 @@ type dayRun struct {
 	p99       map[string]map[int]float64
 }
 
-// dayHourSeen is one hour: what replicas used of what they were promised, and how many of
+// dayHourSeen is one hour: the replicas' share of their promised CPUs, and how many of
 // six were not bound, as the average of its windows.
 type dayHourSeen struct {
 	Hour    int                `json:"hour"`
@@ -55,9 +55,9 @@ type dayHourSeen struct {
 }
 
 // TestBenchUnbind is MAO's Fig. 6 in the lab (scripts/bench-unbind.sh):
-// HOMENODE_BENCH_UNBIND_LAB names the file of results. Recordings go beside it. In each
-// repeat B's unbind ratio is to be at most half of A's, and B to miss the service level
-// no more often than A does.
+// HOMENODE_BENCH_UNBIND_LAB names the file of results. Recordings are next to it. In
+// each repeat B's unbind ratio must be at most half of A's, and B must not miss the
+// service level more often than A does.
 func TestBenchUnbind(t *testing.T) {
 	file, repeats := benchFile(t, "HOMENODE_BENCH_UNBIND_LAB", "make bench-unbind")
 	g := guest(t, "two", "v2")
@@ -115,7 +115,7 @@ func dayOnce(ctx context.Context, g *Guest, arm string, repeat int, files string
 	record, err3 := g.Fetch(ctx, "/tmp/day/record.jsonl")
 	log, err4 := g.Fetch(ctx, "/tmp/day/state/decisions.jsonl")
 	if arm == "none" {
-		log, err4 = nil, nil // nothing is decided
+		log, err4 = nil, nil // this arm decides nothing
 	}
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return r, err
@@ -260,7 +260,7 @@ func (h *dayHourSeen) divide(windows float64) {
 	h.Unbound /= windows
 }
 
-// top is what services used in the hours at the top of the day.
+// top is the services' use in the hours of the day's top.
 func (r *dayRun) top(all []dayServer) {
 	var quiet, burst, nodes []float64
 	for _, h := range r.Hours {
@@ -307,8 +307,8 @@ func (r *dayRun) decided(log []byte, from time.Time) error {
 	return nil
 }
 
-// dayLevel checks the last of a repeat's runs against the service level that the first
-// one sets: 1.5 times the mean p99 of the service's replicas and hours.
+// dayLevel checks the last of a repeat's runs against the service level of its first
+// run: 1.5 times the mean p99 of the service's replicas and hours.
 func dayLevel(runs []dayRun) {
 	last := &runs[len(runs)-1]
 	last.P99 = last.meanP99()
@@ -317,7 +317,7 @@ func dayLevel(runs []dayRun) {
 	for group, hours := range last.p99 {
 		s, _ := dayServiceOf(group)
 		of += dayHours
-		missed += dayHours - float64(len(hours)) // nothing was answered
+		missed += dayHours - float64(len(hours)) // in those hours nothing was answered
 		for _, p99 := range hours {
 			if p99 > dayLimit*limits[s.name] {
 				missed++

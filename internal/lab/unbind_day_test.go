@@ -51,7 +51,8 @@ const (
 	dayModelHz = 50e6
 )
 
-// dayService is one approved service; CPUs a replica, hours between two bursts.
+// dayService is one approved service; CPUs per replica, hours between two
+// bursts.
 type dayService struct {
 	name     string
 	replicas int
@@ -66,11 +67,11 @@ var dayServices = []dayService{
 	{"index", 2, 0.53, 5, "2MiB"},
 }
 
-// dayRequest is the whole cost of a request, with the kernel's part, the dispatcher's and
-// the clock ticks': cycles. dayMore is that of a server that comes and goes, measured on
-// a second day under Linux alone, whose top took 0.92 of what was promised and all CPUs
-// there are. The request's own cost is 150,000 on average (50 to 250 µs of hardware,
-// which the lab makes 20 times as long), a fifth more with all its memory remote.
+// dayRequest is the whole cost of a request, with the parts of the kernel, the dispatcher
+// and the clock ticks: cycles. dayMore is the cost for a server that comes and goes. Both
+// were measured on a second day under Linux alone, whose top took 0.92 of the promised
+// CPUs, and all CPUs. The request's own cost is 150,000 on average (50 to 250 µs of
+// hardware, 20 times as long in the lab), a fifth more with all its memory remote.
 const (
 	dayRequest = 285e3
 	dayMore    = 400e3
@@ -83,15 +84,15 @@ type dayServer struct {
 	Group string  `json:"group"`
 	From  int     `json:"from"`
 	To    int     `json:"to"`
-	CPUs  float64 `json:"cpus"` // that it is to take
+	CPUs  float64 `json:"cpus"` // CPUs that it should use
 	ws    string
 }
 
 // always reports that it runs all the time: its latencies are the replica's.
 func (s dayServer) always() bool { return s.From < 0 }
 
-// dayCurve is the day's level at an hour, as a share of its top: the number of steps that
-// comes closest.
+// dayCurve is the day's level at an hour, as a share of its top: the nearest number of
+// steps.
 func dayCurve(hour int) (level float64, steps int) {
 	up := (1 + math.Cos(2*math.Pi*float64(hour-dayPeak)/dayHours)) / 2
 	steps = int(math.Round(up * daySteps))
@@ -145,7 +146,8 @@ func dayBursts(all []dayServer, group string, hour int) bool {
 	return sum > 1.1*level*dayTop*dayPromised(group)
 }
 
-// dayPromised is what the service of a replica was promised; 0 for the batch.
+// dayPromised is the number of CPUs promised to the service of a replica; 0 for
+// the batch.
 func dayPromised(group string) float64 {
 	s, _ := dayServiceOf(group)
 	return s.promised
@@ -170,8 +172,9 @@ func dayReplicas() (all []string) {
 	return all
 }
 
-// dayConfig is the agent's: an arm is a strategy, or "none", in which no service is
-// approved and the agent only observes. Back-off as in mao-day.
+// dayConfig is the agent's configuration. An arm is a strategy, or "none", in which
+// no service is approved and the agent only observes. The back-off is that of
+// mao-day.
 func dayConfig(arm string) string {
 	var b strings.Builder
 	b.WriteString("period: " + dayPeriod + "\ncalm_period: " + dayPeriod + "\nevents: perf\ncgroups: [\"/day/*\"]\nstate_dir: /tmp/day/state\nrecord: /tmp/day/record.jsonl\nactuate: {max_stall: 400ms}\nservices:\n")
@@ -211,8 +214,8 @@ at() {
 busy() { cut -d" " -f14,15 /proc/$A/stat; }
 `
 
-// dayScript is a day of one arm. The nodes' history of the repeat's first arm, in which
-// nothing is bound, is what the agents of the others begin with: yesterday.
+// dayScript is a day of one arm. The agents of the other arms begin with the nodes'
+// history of the repeat's first arm, in which nothing is bound: it is yesterday's.
 func dayScript(all []dayServer, arm string) string {
 	var b strings.Builder
 	b.WriteString(dayHead)
@@ -251,7 +254,8 @@ homenode-load control on --phase 1 > /dev/null
 	return b.String()
 }
 
-// dayTurn is the beginning of an hour: which servers end and which begin.
+// dayTurn is the beginning of an hour: the servers that end, and those that
+// begin.
 func dayTurn(b *strings.Builder, all []dayServer, hour int) {
 	fmt.Fprintf(b, "at %d\nhomenode-load control on --phase %d > /dev/null\n", 100*(dayWarm+dayHour*hour), daysFirst+hour)
 	switch hour {
@@ -261,7 +265,7 @@ func dayTurn(b *strings.Builder, all []dayServer, hour int) {
 		b.WriteString("echo == to; date +%s; echo == busy1; busy\n")
 		return
 	}
-	var ends, begins string // one cat for all: a process more is much at 50 MHz
+	var ends, begins string // one cat for all: another process costs much at 50 MHz
 	for i, s := range all {
 		switch hour {
 		case s.To:
@@ -278,7 +282,8 @@ func dayTurn(b *strings.Builder, all []dayServer, hour int) {
 	}
 }
 
-// dayEnd ends everything, and prints what the servers that always ran report.
+// dayEnd ends everything, and prints the reports of the servers that always
+// ran.
 func dayEnd(b *strings.Builder, all []dayServer, arm string) {
 	b.WriteString(`homenode-load control off > /dev/null
 [ -e /proc/$A ] || { cat agent.log >&2; exit 1; }
@@ -296,8 +301,8 @@ kill -CONT $(cat s*.pid) 2> /dev/null; kill $(cat s*.pid) 2> /dev/null; wait
 	b.WriteString("for g in $base/day/*/; do n=0; until rmdir $g; do n=$((n + 1)); [ $n -lt 50 ] || exit 1; sleep 0.1; done; done 2> /dev/null\nrmdir $base/day\necho == agent; tail -n 5 agent.log\n")
 }
 
-// The schedule matches its description: what is promised, the top and the low of the day,
-// and bursts of each service at times of its own.
+// The schedule matches its description: the promised CPUs, the top and the low of the
+// day, and the bursts of each service at its own times.
 func TestDecisionUnbindDay(t *testing.T) {
 	promised := 0.0
 	for _, s := range dayServices {

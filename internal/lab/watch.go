@@ -21,8 +21,8 @@ const (
 	lookEvery = 200 * time.Millisecond // of the host
 )
 
-// Within returns a context that ends once so much of the guest's own time has passed, or
-// when its clock stands still. However slow the host is, the guest gets that time.
+// Within returns a context that ends once this much of the guest's own time has passed,
+// or when its clock stands still. The guest gets that time, however slow the host is.
 func (g *Guest) Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -33,7 +33,7 @@ func (g *Guest) Within(ctx context.Context, limit time.Duration) (context.Contex
 	return ctx, func() { cancel(nil) }
 }
 
-// watch returns why a guest is not waited for any longer; nil: ctx ended first.
+// watch returns why a guest is no longer waited for; nil: ctx ended first.
 func (g *Guest) watch(ctx context.Context, limit, stands time.Duration) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()

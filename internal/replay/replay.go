@@ -14,11 +14,11 @@ import (
 	"homenode/internal/window"
 )
 
-// Arm is a configuration to decide by.
+// Arm is a configuration that decides.
 type Arm struct {
 	Name string
 	MAO  mao.Config
-	// Services names workloads as this configuration does; nil: as they were recorded.
+	// Services names workloads by this configuration; nil: as recorded.
 	Services func(*window.Window)
 }
 
@@ -29,18 +29,18 @@ type Decision struct {
 	Workload string        `json:"workload"`
 	Kind     action.Kind   `json:"kind"`
 	Nodes    set.NodeSet   `json:"nodes,omitzero"`
-	Room     bool          `json:"room,omitempty"` // it makes room for others, or no longer
+	Room     bool          `json:"room,omitempty"` // it makes room for others, or stops doing so
 	Reason   action.Reason `json:"reason"`         // without alternatives
 }
 
-// Replay runs both arms over a recording. It is not safe for concurrent use.
+// Replay runs both arms on a recording. It is not safe for concurrent use.
 type Replay struct {
 	m         machine.Machine
 	then, now *side
 	windows   uint64
 	from, to  time.Time
 	length    time.Duration
-	seen      map[string]string // workload → its service by the second arm
+	seen      map[string]string // workload → its service in the second arm
 	fate      fate
 	diff      []Difference
 	missed    int // differences beyond maxDifferences
@@ -51,17 +51,17 @@ func New(m machine.Machine, then, now Arm) *Replay {
 	return &Replay{m: m, then: newSide(then), now: newSide(now), seen: map[string]string{}}
 }
 
-// side is one arm at work.
+// side is the state of one arm.
 type side struct {
 	arm       Arm
 	st        mao.State
 	held      map[string]held
 	workloads map[string]*Tally
 	total     Tally
-	last      []Decision // of the last window
+	last      []Decision // decisions of the last window
 }
 
-// held is what is set for a workload as of now.
+// held is what is set for a workload now.
 type held struct {
 	nodes set.NodeSet
 	room  bool // it makes room for others: CPUs only
@@ -71,14 +71,14 @@ func newSide(a Arm) *side {
 	return &side{arm: a, held: map[string]held{}, workloads: map[string]*Tally{}}
 }
 
-// fate compares the first arm with what the recording says was really set.
+// fate compares the first arm with the recorded settings.
 type fate struct {
 	windows, alike uint64 // workload-windows of approved workloads
-	ours           bool   // something of homenode's was ever set
+	ours           bool   // a setting of homenode was recorded
 	dropped        uint64 // outcomes that were not done
 }
 
-// Window decides one window by both arms.
+// Window makes both arms decide on one window.
 func (r *Replay) Window(w window.Window) {
 	if r.windows++; r.windows == 1 {
 		r.from = w.At.Add(-w.Length)
@@ -94,7 +94,8 @@ func (r *Replay) Window(w window.Window) {
 	r.compare(w.At, w.Seq)
 }
 
-// look is before the first arm decides on the window, as the recorded agent did.
+// look reads the window before the first arm decides on it, as the recorded
+// agent did.
 func (f *fate) look(s *side, w *window.Window) {
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]
@@ -115,12 +116,12 @@ func (f *fate) look(s *side, w *window.Window) {
 	}
 }
 
-// step decides one window. The window is the recording's but for what the arm would have
-// set, and without outcomes: those are of other decisions.
+// step decides on one window. It is the recorded window, except that it has this arm's
+// settings and no outcomes: those belong to other decisions.
 func (s *side) step(m machine.Machine, w window.Window, seq uint64) window.Window {
 	own := w
 	own.Workloads = append([]window.Workload(nil), w.Workloads...)
-	own.Outcomes, own.Seq = nil, seq // a recording of several runs counts from 1 again
+	own.Outcomes, own.Seq = nil, seq // in a recording of several runs the numbers start from 1 again
 	if s.arm.Services != nil {
 		s.arm.Services(&own)
 	}
@@ -140,7 +141,7 @@ func (s *side) step(m machine.Machine, w window.Window, seq uint64) window.Windo
 	return own
 }
 
-// bind shows a workload as this arm would have set it. What was set before homenode's own
+// bind shows a workload with this arm's settings. The setting before homenode's own
 // binding is not recorded: it counts as everything.
 func (s *side) bind(m machine.Machine, wl *window.Workload) {
 	h, mine := s.held[wl.ID]
@@ -157,8 +158,7 @@ func (s *side) bind(m machine.Machine, wl *window.Workload) {
 	}
 }
 
-// pass adds the window's time, before anything is decided by it: what is decided is set at
-// its end.
+// pass adds the window's time before the decisions on it: they take effect at its end.
 func (s *side) pass(wl *window.Workload, length time.Duration) {
 	t := s.tally(wl.ID)
 	if h, ok := s.held[wl.ID]; ok && !h.room {
@@ -171,7 +171,7 @@ func (s *side) pass(wl *window.Workload, length time.Duration) {
 	}
 }
 
-// note counts an action, as if it had been done, and says whether it is about making room.
+// note counts an action as done, and says whether it is about making room.
 func (s *side) note(x action.Action) (room bool) {
 	before, was := s.held[x.Workload]
 	count := func(n *uint64, all *uint64) { *n++; *all++ }
@@ -209,8 +209,8 @@ func (s *side) tally(id string) *Tally {
 	return t
 }
 
-// forget drops what the policy no longer knows of: the workload was away for too long, and
-// what comes again is a new one of its name.
+// forget drops the workloads that the policy has forgotten: they were away for too long,
+// and a workload that comes back under the name is a new one.
 func (s *side) forget() {
 	for id := range s.held {
 		i, ok := slices.BinarySearchFunc(s.st.Workloads, id, func(mem mao.Memory, id string) int { return cmp.Compare(mem.Workload, id) })

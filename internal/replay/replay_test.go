@@ -16,8 +16,9 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// day is windows of a host of 2 nodes with two approved workloads, whose memory is on
-// node 1 while their threads are everywhere. Load says how busy node 1 is in window i.
+// day is the windows of a host of 2 nodes with two approved workloads, whose memory is
+// on node 1 while their threads run everywhere. load says how busy node 1 is in window
+// i.
 func day(t *testing.T, n int, busy func(i int) float64) (machine.Machine, []window.Window) {
 	t.Helper()
 	var h windowtest.Host
@@ -58,8 +59,8 @@ func play(m machine.Machine, windows []window.Window, then, now Arm) Result {
 	return r.Result()
 }
 
-// A node that is busy all day: A unbinds again and again, B, which holds a node against
-// its own past, does not.
+// A node is busy all day: strategy A unbinds again and again; B, which compares a node
+// with its own past, does not.
 func TestDecisionReplayAAgainstB(t *testing.T) {
 	m, windows := day(t, 400, func(i int) float64 {
 		if i < 5 {
@@ -93,7 +94,7 @@ func TestDecisionReplayAAgainstB(t *testing.T) {
 	}
 }
 
-// The same configuration decides the same.
+// The same configuration makes the same decisions.
 func TestDecisionReplaySame(t *testing.T) {
 	m, windows := day(t, 100, func(i int) float64 { return float64(i%4) + 0.5 })
 	_, b := configs()
@@ -102,16 +103,16 @@ func TestDecisionReplaySame(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if again := play(m, windows, b, b); fmt.Sprint(again) != fmt.Sprint(r) {
-		t.Error("another result the second time")
+		t.Error("the second result differs")
 	}
 }
 
-// What was recorded as bound is compared, but does not bind the arms.
+// Recorded bindings are compared, but do not bind the arms.
 func TestDecisionReplayOfBound(t *testing.T) {
 	m, windows := day(t, 50, func(int) float64 { return 1 })
 	_, b := configs()
 	other := b
-	other.MAO.Target = 0.1 // nobody is below it
+	other.MAO.Target = 0.1 // no workload is below it
 	before := windows[20].Workloads[0]
 	for i := range windows {
 		windows[i].Workloads = append([]window.Workload{}, windows[i].Workloads...)
@@ -132,7 +133,7 @@ func TestDecisionReplayOfBound(t *testing.T) {
 	}
 }
 
-// Services may be named anew: nobody is approved, nothing is done.
+// Services may get new names: if none is approved, nothing is done.
 func TestDecisionReplayServices(t *testing.T) {
 	m, windows := day(t, 20, func(int) float64 { return 1 })
 	a, b := configs()

@@ -10,27 +10,28 @@ import (
 	"homenode/internal/unit"
 )
 
-// Schema is the version of a result's wire form.
+// Schema is the version of a result's JSON.
 const Schema = 2
 
-// Tally is what an arm did.
+// Tally counts what an arm did.
 type Tally struct {
 	Binds   uint64        `json:"binds"`
 	Unbinds uint64        `json:"unbinds"`
-	Rebinds uint64        `json:"rebinds"` // from nodes to other nodes at once
-	Room    uint64        `json:"room"`    // makes room for what is bound
+	Rebinds uint64        `json:"rebinds"` // directly from nodes to other nodes
+	Room    uint64        `json:"room"`    // actions that make room for bound workloads
 	Others  uint64        `json:"others"`  // other actions: isolations, escalations
 	Bound   time.Duration `json:"bound_ns"`
-	Run     time.Duration `json:"run_ns"` // time of approved workloads: that could have been bound
+	Run     time.Duration `json:"run_ns"` // time of approved workloads, in which they could have been bound
 }
 
-// UnboundShare is unbound time of approved workloads over their time: the paper's unbind
-// ratio (MAO, Fig. 6). Unknown where there is none.
+// UnboundShare is the unbound time of approved workloads over their time: the paper's
+// unbind ratio (MAO, Fig. 6). It is unknown if there is none.
 func (t Tally) UnboundShare() unit.Opt[unit.Ratio] {
 	return unit.RatioOf(float64(max(0, t.Run-t.Bound)), float64(t.Run))
 }
 
-// UnbindsPerBind is how many bindings did not last; unknown where there is none.
+// UnbindsPerBind is the share of bindings that did not last; unknown if there is
+// none.
 func (t Tally) UnbindsPerBind() unit.Opt[float64] {
 	if t.Binds == 0 {
 		return unit.None[float64]()
@@ -46,16 +47,16 @@ type Side struct {
 	UnbindsPerBind unit.Opt[float64]    `json:"unbinds_per_bind"`
 }
 
-// Workload is what became of one by both arms.
+// Workload is the result of one workload in both arms.
 type Workload struct {
 	ID      string `json:"id"`
-	Service string `json:"service,omitempty"` // by the second arm
+	Service string `json:"service,omitempty"` // its service in the second arm
 	Then    Tally  `json:"then"`
 	Now     Tally  `json:"now"`
 }
 
-// Difference is a window in which the arms decided otherwise on a workload. One side may
-// be nil: nothing was decided.
+// Difference is a window in which the arms decided differently on a workload. One side
+// may be nil: it decided nothing.
 type Difference struct {
 	At       time.Time `json:"at"`
 	Seq      uint64    `json:"seq"`
@@ -64,7 +65,8 @@ type Difference struct {
 	Now      *Decision `json:"now"`
 }
 
-// maxDifferences bounds a result. More than a person reads; their number is told.
+// maxDifferences bounds a result. It is more than a person reads; the others are
+// counted.
 const maxDifferences = 1000
 
 // Result is a whole replay.
@@ -73,23 +75,23 @@ type Result struct {
 	Windows     uint64        `json:"windows"`
 	From        time.Time     `json:"from"`
 	To          time.Time     `json:"to"`
-	Length      time.Duration `json:"length_ns"` // of all windows
+	Length      time.Duration `json:"length_ns"` // length of all windows
 	Then        Side          `json:"then"`
 	Now         Side          `json:"now"`
 	Workloads   []Workload    `json:"workloads"` // by ID
 	Differences []Difference  `json:"differences"`
-	// MoreDifferences are those beyond the list.
+	// MoreDifferences counts those beyond the list.
 	MoreDifferences int `json:"more_differences,omitempty"`
-	// AsRecorded is the share of approved workloads' windows in which the first arm has
-	// bound what the recorded agent had; unknown where nothing of homenode's is recorded.
+	// AsRecorded is the share of approved workloads' windows in which the first arm binds
+	// what the recorded agent had bound; unknown if no setting of homenode is recorded.
 	AsRecorded unit.Opt[unit.Ratio] `json:"as_recorded"`
-	// Undone are recorded outcomes of steps that were refused, failed or found drifted:
-	// both arms go on as if all of theirs were done.
+	// Undone counts recorded outcomes of steps that were refused, failed or drifted:
+	// both arms assume that all their own steps were done.
 	Undone uint64   `json:"undone"`
 	Notes  []string `json:"notes"`
 }
 
-// compare finds what only one arm decided in this window.
+// compare finds decisions of only one arm in this window.
 func (r *Replay) compare(at time.Time, seq uint64) {
 	for i := range r.then.last {
 		a := &r.then.last[i]
@@ -104,7 +106,8 @@ func (r *Replay) compare(at time.Time, seq uint64) {
 	}
 }
 
-// decided is an arm's decision on a workload; the last, if there are several.
+// decided is an arm's decision on a workload; the last one, if there are
+// several.
 func decided(all []Decision, workload string) *Decision {
 	for i := range slices.Backward(all) {
 		if all[i].Workload == workload {
@@ -116,7 +119,7 @@ func decided(all []Decision, workload string) *Decision {
 
 func same(a, b *Decision) bool { return a.Kind == b.Kind && a.Nodes.Equal(b.Nodes) }
 
-// differ keeps copies: the arms use their slices again.
+// differ keeps copies, because the arms reuse their slices.
 func (r *Replay) differ(d Difference) {
 	if len(r.diff) == maxDifferences {
 		r.missed++
@@ -133,7 +136,7 @@ func (r *Replay) differ(d Difference) {
 	r.diff = append(r.diff, d)
 }
 
-// Result is what came of the windows so far.
+// Result is the result of the windows so far.
 func (r *Replay) Result() Result {
 	out := Result{
 		Schema: Schema, Windows: r.windows, From: r.from, To: r.to, Length: r.length, Then: r.then.result(), Now: r.now.result(),
@@ -153,15 +156,15 @@ func (s *side) result() Side {
 	return Side{Name: s.arm.Name, Tally: s.total, UnboundShare: s.total.UnboundShare(), UnbindsPerBind: s.total.UnbindsPerBind()}
 }
 
-// notes are what whoever reads the figures must know.
+// notes are what a reader of the figures must know.
 func (r *Replay) notes() []string {
 	all := []string{
-		"a recorded day cannot react to a changed decision: local access, CPU time and pages are those of what was really done",
-		"bindings are estimates: both sides go on as if each of their actions had been done at once",
+		"a recording cannot react to a changed decision: local access, CPU time and pages are those of the real decisions",
+		"bindings are estimates: both sides assume that each of their actions was done at once",
 		"both sides begin without bindings and without the nodes' history",
 	}
 	if r.fate.dropped > 0 {
-		all = append(all, "some steps were refused, failed or undone by others when this was recorded: neither side knows of them")
+		all = append(all, "some recorded steps were refused, failed or undone by other programs: neither side knows of them")
 	}
 	return all
 }

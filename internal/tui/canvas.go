@@ -9,15 +9,15 @@ import (
 	"homenode/internal/render"
 )
 
-// style is how a cell looks. The meaning is always in the glyph as well, so that
-// it reads the same without colours and to all eyes.
+// style is how a cell looks. The glyph always carries the meaning as well, so
+// that the screen can be read without colours and with any colour vision.
 type style uint8
 
 const (
 	plain  style = iota
-	dim          // frames, units, what is not known
-	strong       // headings, what is selected
-	accent       // what one may press; anonymous memory
+	dim          // frames, units, unknown figures
+	strong       // headings, the selection
+	accent       // keys; anonymous memory
 	second       // file pages
 	warn         // below target, refused
 	nodeColours
@@ -25,8 +25,8 @@ const (
 )
 
 // sgr are the 16 colours that every terminal has, as its owner chose them. The
-// pairs blue/yellow and cyan/magenta stay apart for all kinds of colour
-// blindness; red against green would not.
+// pairs blue/yellow and cyan/magenta stay distinct with every kind of colour
+// blindness; red and green would not.
 var sgr = [...]string{
 	plain: "", dim: "\x1b[2m", strong: "\x1b[1m", accent: "\x1b[36m", second: "\x1b[94m", warn: "\x1b[1;33m",
 	nodeColours: "\x1b[30;46m", "\x1b[30;43m", "\x1b[97;44m", "\x1b[30;45m", "\x1b[30;47m", "\x1b[97;100m",
@@ -46,8 +46,8 @@ type cell struct {
 	selected bool
 }
 
-// canvas is a grid of cells. Whatever is drawn outside of it is cut off, so a
-// line is never wider than the terminal, nor are there more of them.
+// canvas is a grid of cells. Anything outside it is cut off, so there are never
+// more lines, or longer ones, than the terminal has.
 type canvas struct {
 	w, h  int
 	cells []cell
@@ -68,7 +68,7 @@ func (c *canvas) at(x, y int) *cell {
 	return &c.cells[y*c.w+x]
 }
 
-// put draws text from x on and returns where it ends.
+// put draws text from x on and returns the column after it.
 func (c *canvas) put(x, y int, s style, text string) int {
 	for _, r := range text {
 		x = c.rune(x, y, s, r)
@@ -93,7 +93,7 @@ func (c *canvas) rune(x, y int, s style, r rune) int {
 // right draws text so that it ends before x.
 func (c *canvas) right(x, y int, s style, text string) { c.put(x-textWidth(text), y, s, text) }
 
-// mark shows that a stretch is selected.
+// mark shows that a range is selected.
 func (c *canvas) mark(x, y, width int) {
 	for i := range width {
 		if at := c.at(x+i, y); at != nil {
@@ -102,7 +102,7 @@ func (c *canvas) mark(x, y, width int) {
 	}
 }
 
-// clear empties a rectangle, for what lies above.
+// clear empties a rectangle, for an overlay.
 func (c *canvas) clear(x, y, w, h int) {
 	for j := range h {
 		for i := range w {
@@ -113,7 +113,7 @@ func (c *canvas) clear(x, y, w, h int) {
 	}
 }
 
-// lines is the grid as text, a line each, without blanks at their ends.
+// lines is the grid as text, one line per row, without trailing blanks.
 func (c *canvas) lines(colour, ascii bool) []string {
 	all := make([]string, c.h)
 	for y := range all {
@@ -152,8 +152,8 @@ func (c *canvas) line(row []cell, colour, ascii bool) string {
 	return b.String()
 }
 
-// clean is render.Printable, with a mark for what has no width of its own, too: a cell
-// holds one character.
+// clean is render.Printable, which also marks characters without a width: a cell holds
+// one character.
 func clean(text string) string {
 	return render.Printable(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.M, r) {
@@ -172,8 +172,8 @@ func runeWidth(r rune) int {
 
 func textWidth(text string) int { return render.Width(text) }
 
-// fit shortens text to a width, keeping its end where tail is set: of a path,
-// the last part says most.
+// fit shortens text to a width. If tail is set it keeps the end: the last part
+// of a path says most.
 func fit(text string, width int, tail bool) string {
 	if tail {
 		return render.ClipLeft(text, width)

@@ -20,8 +20,8 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// fakeFour is a host of four nodes on which four services are brought home,
-// beside a batch job, a system service and a pinned pod: 60 windows of 2 s.
+// fakeFour is a host of four nodes on which four services are brought home. It
+// also has a batch job, a system service and a pinned pod: 60 windows of 2 s.
 const fakeFour = `
 machine nodes=4 cpus=8 mem=32GiB
 distances 10,16,16,22 16,10,22,16 16,22,10,16 22,16,16,10
@@ -42,8 +42,8 @@ type bind struct {
 
 var fakeBinds = map[int]bind{8: {"/demo/redis-a", 0}, 16: {"/demo/redis-b", 1}, 26: {"/demo/web-a", 2}, 36: {"/demo/web-b", 3}}
 
-// play makes a recording: the script's world, moved by actuate, with a little
-// restlessness that is the same every time.
+// play makes a recording: the script's world, moved by actuate, with small
+// variations that are the same every time.
 func play(t testing.TB, script string, windows int, binds map[int]bind) window.Recording {
 	t.Helper()
 	h := &windowtest.Host{Length: 2 * time.Second}
@@ -69,7 +69,7 @@ func play(t testing.TB, script string, windows int, binds map[int]bind) window.R
 	return rec
 }
 
-// dress names the sources and lets CPU use vary.
+// dress names the sources and makes CPU use vary.
 func dress(w window.Window, i int) window.Window {
 	for k := range w.Workloads {
 		wl := &w.Workloads[k]
@@ -102,7 +102,7 @@ func dress(w window.Window, i int) window.Window {
 			wl.Owner = "systemd"
 		}
 	}
-	for n := range w.Nodes { // what the kernel and its slabs take
+	for n := range w.Nodes { // memory of the kernel and its slabs
 		node := &w.Nodes[n]
 		node.Free = unit.Measured(max(0, node.Free.Or(0)-unit.Bytes(900+100*n)*unit.MiB), "meminfo")
 	}
@@ -117,8 +117,8 @@ func vary(v unit.Value[float64], f float64, from string) unit.Value[float64] {
 	return unit.Measured(math.Round(c*f*1000)/1000, from)
 }
 
-// four is the committed recording; one that was deleted is made anew. Goldens can then be
-// updated without another recording beneath them.
+// four is the committed recording. If it was deleted, it is made again. So goldens can be
+// updated without a change of the recording.
 func four(t testing.TB) window.Recording {
 	t.Helper()
 	path := filepath.Join("testdata", "fake-four.jsonl.gz")

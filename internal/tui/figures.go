@@ -14,9 +14,9 @@ import (
 	"homenode/internal/window"
 )
 
-// traffic are the DRAM reads of one node's CPUs, in bytes/s, and the share of
-// them that its own memory served. Always an estimate: counters know the
-// workload, not the node.
+// traffic is the DRAM reads of one node's CPUs, in bytes/s, and the share that
+// its own memory served. It is always an estimate: counters know the workload,
+// not the node.
 type traffic struct {
 	rate  unit.Opt[float64]
 	local unit.Opt[float64]
@@ -25,8 +25,8 @@ type traffic struct {
 // trafficOf spreads every workload's reads over the nodes where it runs:
 //
 //  1. reads by the CPUs of node n: all reads × CPU share(n),
-//  2. the local ones, where all pages were read alike: that × page share(n),
-//  3. scaled so that a workload's local and remote reads are what was counted.
+//  2. the local ones, if all pages were read alike: that × page share(n),
+//  3. scaled so that a workload's local and remote reads match the counts.
 //
 // Without read counters (1) is by CPU time alone: then there is a local share,
 // but no rate.
@@ -81,8 +81,8 @@ func trafficOf(w window.Window) []traffic {
 	return out
 }
 
-// shares are a workload's CPU time and pages by node, each adding up to 1; nil
-// where unknown or nothing.
+// shares are a workload's CPU time and pages by node, each adding up to 1. They
+// are nil if unknown or zero.
 func shares(wl window.Workload) (cpu, pages []float64) {
 	by := make([]float64, len(wl.CPUByNode))
 	for i, v := range wl.CPUByNode {
@@ -131,8 +131,8 @@ func share(part, whole float64) unit.Opt[float64] {
 	return unit.OptOf(float64(r), ok)
 }
 
-// parts cuts a bar of width cells into shares, by largest remainder: they add up
-// to the width.
+// parts cuts a bar of width cells into shares, by largest remainder, so that
+// they add up to the width.
 func parts(by []float64, width int) []int {
 	out := make([]int, len(by))
 	total, used := 0.0, 0
@@ -159,7 +159,7 @@ func parts(by []float64, width int) []int {
 	return out
 }
 
-// nodeGlyph is what stands for a node in a stacked bar: its id in base 36.
+// nodeGlyph is the character of a node in a stacked bar: its id in base 36.
 func nodeGlyph(id int) rune {
 	if id < 0 || id > 35 {
 		return '*'
@@ -180,7 +180,7 @@ func howMark(how unit.Source) string {
 	return ""
 }
 
-// guessMark is howMark where figures are measured as a rule, and only others are marked.
+// guessMark is howMark for figures that are usually measured: only others are marked.
 func guessMark(how unit.Source) string {
 	if how == unit.HowMeasured {
 		return ""
@@ -223,7 +223,8 @@ func short(b unit.Bytes) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', decimals, 64), ".0") + strings.TrimSuffix(names[i:i+1], "B")
 }
 
-// binding says in a few characters what a workload is bound to, and by whom.
+// binding says in a few characters what a workload is bound to, and which
+// program bound it.
 func binding(wl window.Workload, w window.Window) (string, style) {
 	b := wl.Binding
 	var on []int
@@ -234,7 +235,7 @@ func binding(wl window.Workload, w window.Window) (string, style) {
 	}
 	nodes := set.FromNodes(on...)
 	switch {
-	case b.OursCPUs && (b.OursMems || !b.Mems.IsEmpty() && b.Mems.SubsetOf(nodes)): // or they were so before
+	case b.OursCPUs && (b.OursMems || !b.Mems.IsEmpty() && b.Mems.SubsetOf(nodes)): // or the memory nodes were the same before
 		return "●" + nodes.String(), plain
 	case b.OursCPUs:
 		return "●" + nodes.String() + " cpus", plain
@@ -246,7 +247,7 @@ func binding(wl window.Workload, w window.Window) (string, style) {
 	return "-", dim
 }
 
-// spark draws values from 0 to top; a blank is unknown.
+// spark draws values from 0 to top; an unknown value is a blank.
 func spark(values []unit.Opt[float64], top float64) string {
 	const levels = "▁▂▃▄▅▆▇█"
 	glyphs := []rune(levels)

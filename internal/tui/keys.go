@@ -12,7 +12,7 @@ import (
 	"homenode/internal/set"
 )
 
-// key takes one key press: its name ("enter", "ctrl+c") and its text.
+// key handles one key press: its name ("enter", "ctrl+c") and its text.
 func (m *Model) key(name, text string) tea.Cmd {
 	if name == "ctrl+c" {
 		return tea.Quit
@@ -37,7 +37,7 @@ func (m *Model) key(name, text string) tea.Cmd {
 	return m.tableKey(name)
 }
 
-// overlayKey is true when what lies over the table took the key.
+// overlayKey is true if the overlay handled the key.
 func (m *Model) overlayKey(name string) bool {
 	switch name {
 	case "esc", "q", "enter", "backspace":
@@ -63,7 +63,7 @@ func (m *Model) overlayKey(name string) bool {
 	return true
 }
 
-// open lays a screen over the one there is.
+// open shows an overlay above the current one.
 func (m *Model) open(s screen) {
 	m.back = onTable
 	if m.on == onDetail {
@@ -112,7 +112,7 @@ func (m *Model) workloadKey(name string) tea.Cmd {
 	case "enter":
 		m.open(onDetail)
 	case "w":
-		m.why = "unknown: no agent decided about it"
+		m.why = "unknown: no agent has decided about it"
 		if m.o.Why != nil {
 			m.why = m.o.Why(m.selected)
 		}
@@ -139,13 +139,13 @@ func (m *Model) mayAct() bool {
 	return true
 }
 
-// timeKey freezes, and steps through what was seen.
+// timeKey freezes the screen, and steps through past frames.
 func (m *Model) timeKey(name string) (tea.Cmd, bool) {
 	switch name {
 	case "f", "space", " ":
 		m.playing = !m.playing
 		if m.playing && m.time.atEnd() && m.ended {
-			m.time.seek(0) // once more
+			m.time.seek(0) // play again
 		}
 		if m.playing && !m.ended {
 			m.time.seek(len(m.time.frames))
@@ -204,8 +204,8 @@ func (m *Model) promptKey(name, text string) tea.Cmd {
 	return nil
 }
 
-// bindTo reads the nodes that were typed, and looks at what that would do to the
-// workload that was asked about: the selection may have gone on to another.
+// bindTo reads the typed nodes, and asks for a dry run for the workload of the
+// prompt: the selection may have moved to another workload.
 func (m *Model) bindTo(text string) tea.Cmd {
 	nodes, err := set.ParseNodes(text)
 	f, _ := m.time.frame()

@@ -13,22 +13,22 @@ import (
 	"homenode/internal/action"
 )
 
-// Options of a screen.
+// Options are the options of a screen.
 type Options struct {
 	Source Source
 	Title  string // where the frames come from, a few words
-	// Actor may be nil; NoActor then says why nothing can be bound.
+	// Actor may be nil; then NoActor says why nothing can be bound.
 	Actor   Actor
 	NoActor string
-	// Why says why a workload is where it is; nil: unknown.
+	// Why returns why a workload is where it is; nil: unknown.
 	Why func(id string) string
-	// Speed at which a Tape is played: 1 as it was, +Inf as fast as one can see.
+	// Speed of a Tape: 1 for real time, +Inf for as fast as a person can follow.
 	Speed  float64
 	ASCII  bool // the terminal does not speak UTF-8
 	Colour bool // write colours; the terminal's library drops what it cannot show
 }
 
-// screen is what lies over the table.
+// screen is the overlay above the table.
 type screen int
 
 const (
@@ -49,49 +49,49 @@ const (
 	askNodes
 )
 
-// plan is an action that is looked at before it is taken.
+// plan is an action that is shown before it is applied.
 type plan struct {
 	action  action.Action
 	lines   []string
-	refused string // by whom it cannot be done, and why
-	known   bool   // lines or refused are there
+	refused string // why it cannot be done
+	known   bool   // lines or refused is set
 	applied bool   // y was pressed
 }
 
-// Model is everything a screen shows. Its fields change in Update only; screens
-// are drawn from it by view.go.
+// Model is everything that a screen shows. Its fields change only in Update;
+// view.go draws screens from it.
 type Model struct {
 	o    Options
 	ctx  context.Context
 	w, h int
 
-	still bool // a print: no keys, nothing is selected
+	still bool // printed once: no keys, no selection
 
 	time    timeline
-	playing bool // live: the newest frame is shown; a tape: it moves
-	ended   bool // no more frames will come
+	playing bool // live: the newest frame is shown; a tape: it is playing
+	ended   bool // the source has ended
 	trouble string
 	turn    int // ticks of an older turn are void
 
 	order    order
 	filter   string
 	selected string // workload ID
-	row      int    // where it was, for when it is gone
+	row      int    // its row, in case the workload is gone
 	top      int    // first row of the table that is shown
 	byCPU    bool   // the trend is of CPU, not of the local ratio
 
 	on     screen
-	back   screen // below on
+	back   screen // the overlay below
 	scroll int
 	ask    prompt
 	input  string
-	target string // of askNodes: the workload it was opened for
+	target string // the workload of askNodes
 	plan   plan
 	why    string
 	said   string
 }
 
-// New makes a screen of no frames yet.
+// New makes a screen without frames.
 func New(ctx context.Context, o Options) *Model {
 	m := &Model{o: o, ctx: ctx, playing: true, w: 80, h: 24}
 	if tape, ok := o.Source.(Tape); ok {
@@ -135,8 +135,8 @@ func (m *Model) fetch() tea.Msg {
 	return frameMsg{f, err}
 }
 
-// tick ends when the next frame of a tape is due. A tape of many windows a
-// second, or of one an hour, is still to be watched.
+// tick ends when the next frame of a tape is due. A person can also follow a
+// tape with many windows per second, or with one per hour.
 func (m *Model) tick() tea.Cmd {
 	m.turn++
 	if !m.playing || m.time.atEnd() || !m.ended {
@@ -148,7 +148,7 @@ func (m *Model) tick() tea.Cmd {
 	return tea.Tick(time.Duration(min(max(wait, float64(shortest)), float64(longest))), func(time.Time) tea.Msg { return tickMsg{turn} })
 }
 
-// Update takes one message: a key, a frame, what an Actor said.
+// Update handles one message: a key, a frame, or an answer of an Actor.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -173,8 +173,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// frame takes what the source gave, and asks for the next. After an error it
-// waits, in case the source does not.
+// frame stores a frame of the source, and asks for the next. After an error it
+// waits, because the source might not.
 func (m *Model) frame(msg frameMsg) tea.Cmd {
 	switch {
 	case errors.Is(msg.err, io.EOF):
@@ -187,7 +187,7 @@ func (m *Model) frame(msg frameMsg) tea.Cmd {
 		return tea.Tick(time.Second, func(time.Time) tea.Msg { return againMsg{} })
 	}
 	if m.trouble = ""; len(msg.frame.Window.Outcomes) > 0 && m.playing {
-		m.said = "" // what became of it says more
+		m.said = "" // the outcome says more
 	}
 	m.time.addFrame(msg.frame, m.playing)
 	m.follow()
@@ -196,7 +196,7 @@ func (m *Model) frame(msg frameMsg) tea.Cmd {
 
 func (m *Model) planned(msg planMsg) {
 	if m.on != onPlan || m.plan.action.String() != msg.action.String() {
-		return // left meanwhile
+		return // the user has left the screen
 	}
 	m.plan.known = true
 	for _, line := range msg.lines {
@@ -216,7 +216,7 @@ func (m *Model) applied(msg appliedMsg) {
 	}
 }
 
-// View is what the terminal shows.
+// View is the text of the terminal.
 func (m *Model) View() tea.View {
 	v := tea.NewView(m.Text())
 	v.AltScreen = true

@@ -12,17 +12,18 @@ import (
 	"homenode/internal/window"
 )
 
-// The map is boxes where there is room, else a line per node, in columns.
+// The map consists of boxes if there is room, else of one line per node, in
+// columns.
 const (
-	boxHeight  = 5  // one more where there is room: then reads have a line of their own
-	boxMin     = 26 // cells; narrower, the figures take all of it
+	boxHeight  = 5  // one more if there is room: then reads have their own line
+	boxMin     = 26 // cells; in a narrower box the figures would fill everything
 	boxMax     = 60
 	lineMin    = 38
 	columnsGap = 2
 )
 
-// drawMap draws the nodes from y on and returns where the table may begin. At
-// most about half of what is above the bottom is taken.
+// drawMap draws the nodes from y on and returns the first row of the table. It
+// takes about half of the space above the bottom lines at most.
 func (m *Model) drawMap(c *canvas, f Frame, y, bottom int) int {
 	nodes := f.Window.Nodes
 	if len(nodes) == 0 {
@@ -60,7 +61,7 @@ func (m *Model) drawMap(c *canvas, f Frame, y, bottom int) int {
 	return y + lines
 }
 
-// boxes says how many boxes go into a row, evenly, and how many rows there are.
+// boxes returns how many boxes a row has, evenly, and how many rows there are.
 func boxes(n, width int) (perRow, rows int) {
 	perRow = max(1, min(n, width/boxMin))
 	rows = (n + perRow - 1) / perRow
@@ -77,7 +78,7 @@ func busiest(all []traffic) float64 {
 
 type rect struct{ x, y, w, h int }
 
-// box is one node; reads are drawn against the busiest node's:
+// box is one node; its reads are relative to the busiest node's:
 //
 //	╭ node 0 cpus 0-7 ───────────────╮
 //	│ cpu   █████████░░░░   5.1 of 8 │
@@ -128,13 +129,13 @@ func readsText(t traffic) string {
 	return render.Rate(r) + " " + howMark(unit.HowEstimated)
 }
 
-// bar lays out label, bar and figure; the bar gets what the others leave.
+// bar lays out label, bar and figure; the bar gets the remaining width.
 func (m *Model) bar(c *canvas, x, y, width int, label, text string, draw func(x, w int)) {
 	figure := 13
 	if width < 30 {
 		figure = 10
 	}
-	figure = max(figure, textWidth(text)) // all bars of a box end alike, if they can
+	figure = max(figure, textWidth(text)) // all bars of a box end in the same column, if they can
 	c.put(x, y, dim, label)
 	if room := width - len(label) - figure - 1; room >= 3 {
 		draw(x+len(label), room)
@@ -157,7 +158,7 @@ func cpuBar(c *canvas, n window.Node, x, y, w int) {
 	shareBar(c, unit.OptOf(busy/float64(n.CPUs.Len()), ok), x, y, w)
 }
 
-// shareBar fills a part of w cells; what is not known stays empty.
+// shareBar fills a part of w cells; an unknown share stays empty.
 func shareBar(c *canvas, part unit.Opt[float64], x, y, w int) {
 	v, ok := part.Get()
 	if !ok {
@@ -184,7 +185,7 @@ func memText(n window.Node) string {
 	return short(all-free) + " of " + short(all)
 }
 
-// memBar stacks anonymous, file, everything else that is used, and free memory.
+// memBar stacks anonymous, file, other used, and free memory.
 func memBar(c *canvas, n window.Node, x, y, w int) {
 	all, ok := n.Memory.Get()
 	free, okFree := n.Free.Get()
@@ -214,8 +215,8 @@ func localText(t traffic, withRate bool) string {
 	return text
 }
 
-// distances is a node's row of the SLIT, or where that is too long, the nodes
-// that are nearest.
+// distances is a node's row of the SLIT, or, if that is too long, its nearest
+// nodes.
 func distances(f Frame, id, width int) string {
 	row := "distance"
 	for _, n := range f.Window.Nodes {
@@ -247,7 +248,7 @@ func distances(f Frame, id, width int) string {
 	return fit(fmt.Sprintf("nearest %v (%d)", set.FromNodes(near...), best), width, false)
 }
 
-// nodeLine is a node in one line.
+// nodeLine is a node on one line.
 func (m *Model) nodeLine(c *canvas, f Frame, i int, t traffic, x, y, width int) {
 	n := f.Window.Nodes[i]
 	c.right(x+3, y, strong, fmt.Sprint(n.ID))

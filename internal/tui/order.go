@@ -11,7 +11,7 @@ import (
 	"homenode/internal/window"
 )
 
-// order is what the table is sorted by.
+// order is the sort order of the table.
 type order struct {
 	by       column
 	reversed bool
@@ -21,7 +21,7 @@ type column int
 
 const (
 	byCPU   column = iota // most first
-	byLocal               // least first: the worst is of interest
+	byLocal               // least first: the worst matters most
 	byPages               // most first
 	byName
 	byMSR // most first
@@ -29,13 +29,13 @@ const (
 
 var orderKeys = map[string]column{"c": byCPU, "l": byLocal, "p": byPages, "n": byName, "m": byMSR}
 
-// press sorts by a column, or the other way round if it already is.
+// press sorts by a column, or reverses the order if it is the column already.
 func (o *order) press(c column) {
 	o.reversed = o.by == c && !o.reversed
 	o.by = c
 }
 
-// arrow shows in the heading which way it goes.
+// arrow marks the direction in the heading.
 func (o order) arrow(c column) string {
 	if o.by != c {
 		return ""
@@ -52,8 +52,8 @@ type row struct {
 	key      unit.Opt[float64]
 }
 
-// rows are the workloads that the filter lets through, in order. What is not
-// known comes last, whichever way the order goes.
+// rows are the workloads that match the filter, in order. Unknown figures come
+// last in either direction.
 func (m *Model) rows() []row {
 	f, _ := m.time.frame()
 	var all []row
@@ -122,7 +122,8 @@ func (o order) compare(a, b row) int {
 	return c
 }
 
-// follow keeps the selection on its workload; when that is gone, on its row.
+// follow keeps the selection on its workload, or on its row if the workload is
+// gone.
 func (m *Model) follow() {
 	all := m.rows()
 	at := slices.IndexFunc(all, func(r row) bool { return r.wl.ID == m.selected })
@@ -140,7 +141,7 @@ func (m *Model) choose(all []row, at int) {
 	}
 }
 
-// move goes so many rows down.
+// move goes down by n rows.
 func (m *Model) move(by int) {
 	m.follow()
 	m.choose(m.rows(), m.row+by)

@@ -63,7 +63,7 @@ func (m *Model) detail(f Frame) []text {
 	all = append(all, text{plain, ""})
 	x := field.Workload{Workload: &wl, Features: &ft}
 	for _, figure := range field.Workloads {
-		if figure.Of == nil { // by node: in the table below
+		if figure.Of == nil { // figures by node are in the table below
 			continue
 		}
 		line := figure.Explained(x)
@@ -98,7 +98,7 @@ func bindingLines(b window.Binding) [][2]string {
 	return all
 }
 
-// byNode is a small table; a figure's source is said once, if it is one.
+// byNode is a small table. A source that all figures share is printed once.
 func byNode(wl window.Workload, w window.Window) []text {
 	all := []text{{dim, fmt.Sprintf("%-6s %10s %12s %12s", "NODE", field.CPU.Head, field.Anon.Head, "FILE")}}
 	for i, n := range w.Nodes {
@@ -155,7 +155,8 @@ func (m *Model) whyPage() []text {
 	return all
 }
 
-// infoPage lists what could not be read, and what the machine contradicts itself in.
+// infoPage lists what could not be read, and the contradictions in the machine's
+// description.
 func infoPage(f Frame) []text {
 	all := []text{{strong, "what could not be read in this window"}}
 	for _, p := range f.Window.Problems {
@@ -165,7 +166,7 @@ func infoPage(f Frame) []text {
 		all = append(all, text{dim, "  nothing: every figure that is ? says why in its workload's detail (enter)"})
 	}
 	if len(f.Machine.Doubts) > 0 {
-		all = append(all, text{plain, ""}, text{strong, "what the firmware contradicts itself in"})
+		all = append(all, text{plain, ""}, text{strong, "contradictions of the firmware"})
 	}
 	for _, d := range f.Machine.Doubts {
 		all = append(all, text{plain, "  " + clean(d)})
@@ -187,7 +188,7 @@ const help = `Keys
   t              trend of the local ratio, or of CPU
   w              why it is where it is, as the agent decided
   b  u           bind it to nodes, unbind it: first a dry run, y applies it
-  f  space       freeze, go on; in a recording: hold, play
+  f  space       freeze, continue; in a recording: hold, play
   ← → home end   step through what was seen; the oldest, the newest
   + -            speed of a recording
   i              what could not be read; what became of the last steps
@@ -196,7 +197,7 @@ const help = `Keys
 Figures
   LOCAL is the share of DRAM reads served by the reader's own node. How it is
   known: m measured, M modelled (the lab), e estimated from where its CPU time
-  and its pages are. ? is unknown, never nought. ! is below its target.
+  and its pages are. ? is unknown, never zero. ! is below its target.
   ± is what nine of ten of the lab's scenarios were within, each by its mean,
   on the worse of two machines.
   MSR is memory stall cycles / cycles. BY NODE: a cell's digit is the node.
@@ -205,7 +206,7 @@ Figures
 
 Binding
   A bind sets the CPUs, moves the pages that are elsewhere in the background,
-  then sets the memory nodes. What was there before is on disk first.
+  then sets the memory nodes. The previous settings are on disk first.
   What is bound here stays so when top ends, its pages as far as they came.
   u puts it back; so do 'homenode restore' and the next 'homenode agent'.
   While an agent runs, it decides: nothing can be bound here.`
@@ -234,7 +235,7 @@ func (m *Model) planBox(c *canvas) {
 	lines = append(lines, text{})
 	switch {
 	case !m.plan.known:
-		say(dim, "", "asking what that would do…")
+		say(dim, "", "asking for a dry run…")
 	case m.plan.refused != "":
 		say(warn, "", m.plan.refused)
 	default:
@@ -251,7 +252,8 @@ func (m *Model) planBox(c *canvas) {
 	drawBox(c, lines)
 }
 
-// drawBox draws lines in a frame in the middle; of too many, the first are left out.
+// drawBox draws lines in a frame in the middle. If there are too many, the first are
+// left out.
 func drawBox(c *canvas, lines []text) {
 	lines = lines[max(0, len(lines)-max(1, c.h-2)):]
 	width := 0

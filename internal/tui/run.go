@@ -14,30 +14,30 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// IsTerminal says whether a screen can be drawn there.
+// IsTerminal says whether f can show a screen.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(f.Fd()) }
 
-// TerminalWidth is how many columns the terminal has that a file is; false when it
-// is none, or does not tell.
+// TerminalWidth is the number of columns of the terminal. It is false if the file
+// is not a terminal, or does not report it.
 func TerminalWidth(f *os.File) (int, bool) {
 	width, _, err := term.GetSize(f.Fd())
 	return width, err == nil && width > 0
 }
 
-// Run shows the screen until it is quit or the context ends.
+// Run shows the screen until the user quits or the context ends.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	o.Colour = true
 	_, err := tea.NewProgram(New(ctx, o), tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
 	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
-		return nil // told to end
+		return nil // the context has ended
 	}
 	return err
 }
 
-// Once is one screen as plain text, without keys and without empty lines: of a
-// tape the last frame, else the first one that has rates.
+// Once is one screen as plain text, without keys and without empty lines: the
+// last frame of a tape, else the first frame that has rates.
 func Once(ctx context.Context, o Options, width, height int) (string, error) {
 	m := New(ctx, o)
 	m.w, m.h, m.still = width, height, true

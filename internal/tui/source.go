@@ -11,29 +11,31 @@ import (
 	"homenode/internal/window"
 )
 
-// Frame is what one screen shows: a period of a machine.
+// Frame is the content of one screen: a window of a machine.
 type Frame struct {
 	Machine machine.Machine
 	Window  window.Window
 }
 
-// Source gives frames, oldest first. Next waits until there is one; io.EOF says
-// that there will be none any more.
+// Source gives frames, oldest first. Next waits until there is one; io.EOF
+// means that there will be no more.
 type Source interface {
 	Next(ctx context.Context) (Frame, error)
 }
 
-// Tape is a Source whose frames are all there already.
+// Tape is a Source with all frames in memory.
 type Tape interface {
 	Source
 	Frames() []Frame
 }
 
-// Actor does what was asked for at the screen. A recording has none.
+// Actor executes the user's actions. A recording has none.
 type Actor interface {
-	// Plan says what Apply would set, a setting each. It changes nothing.
+	// Plan returns what Apply would set, one line per setting. It changes
+	// nothing.
 	Plan(ctx context.Context, a action.Action) ([]string, error)
-	// Apply takes the wish. What became of its steps comes with later windows.
+	// Apply takes the action. The outcomes of its steps come with later
+	// windows.
 	Apply(ctx context.Context, a action.Action) error
 }
 
@@ -52,10 +54,10 @@ func NewReplay(r window.Recording) *Replay {
 	return &Replay{frames: all}
 }
 
-// Frames are all of them.
+// Frames are all frames of the recording.
 func (r *Replay) Frames() []Frame { return r.frames }
 
-// Next does not wait: pace is the screen's.
+// Next does not wait: the screen sets the pace.
 func (r *Replay) Next(ctx context.Context) (Frame, error) {
 	if err := ctx.Err(); err != nil {
 		return Frame{}, err

@@ -11,13 +11,14 @@ import (
 	"homenode/internal/unit"
 )
 
-// layout says where the columns are and how wide; 0 is: no room for it.
+// layout says where the columns are and how wide; a width of 0 means that there
+// is no room.
 type layout struct {
 	name, service, bar, msr, bound, trend int
 	x                                     struct{ name, service, cpu, cpuBar, pages, pagesBar, local, msr, bound, trend int }
 }
 
-// The widths of figures that render/field has.
+// The widths of figures in render/field.
 var (
 	cpuWidth   = field.CPU.Width         // "12.3▾"
 	localWidth = field.LocalAccess.Width // "100%M!"
@@ -31,8 +32,8 @@ const (
 	trendMax   = 60
 )
 
-// fitColumns gives every column what it needs, then the name and the trend what
-// is left.
+// fitColumns gives every column the width that it needs, and the rest to the
+// name and the trend.
 func fitColumns(width int, services bool) layout {
 	l := layout{bar: 8, msr: field.MSR.Width, bound: 8, trend: trendMin}
 	switch {
@@ -57,7 +58,8 @@ func fitColumns(width int, services bool) layout {
 	return l
 }
 
-// place puts the columns side by side and returns where the last one ends.
+// place puts the columns next to each other and returns where the last one
+// ends.
 func (l *layout) place(x int) int {
 	for _, col := range []struct {
 		at    *int
@@ -74,7 +76,7 @@ func (l *layout) place(x int) int {
 	return x
 }
 
-// tableRows is how many rows the table would like, with its heading.
+// tableRows is how many rows the table needs, with its heading.
 func (m *Model) tableRows(f Frame) int { return len(f.Window.Workloads) + 2 }
 
 // table draws the workloads from y on, up to the line before bottom.
@@ -86,7 +88,7 @@ func (m *Model) table(c *canvas, f Frame, y, bottom int) {
 	l := fitColumns(c.w, services)
 	all := m.rows()
 	if len(all)+3 < bottom-y && bottom-y > 8 {
-		y++ // a line of air
+		y++ // an empty line
 	}
 	m.heading(c, l, y, len(all), len(f.Window.Workloads))
 	room := bottom - y - 1
@@ -194,7 +196,8 @@ func unknownDim(known bool) style {
 	return dim
 }
 
-// localCell is "57%M!": how much, how known, and whether that is too little.
+// localCell is "57%M!": the figure, how it is known, and whether it is below
+// the target.
 func (m *Model) localCell(c *canvas, x, y int, r row) {
 	v := ratio(r.features.LocalAccessRatio)
 	target, has := r.wl.Target.Get()
@@ -221,8 +224,8 @@ func stack(c *canvas, f Frame, by []float64, x, y, width int) {
 	}
 }
 
-// trend is the history of the local ratio, from 0 to all, or of CPU, from 0 to
-// its largest.
+// trend is the history of the local ratio, from 0 to 1, or of CPU, from 0 to
+// its maximum.
 func (m *Model) trend(id string, width int) string {
 	if m.byCPU {
 		values := m.time.history(id, width, cpuUse)

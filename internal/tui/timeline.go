@@ -10,21 +10,21 @@ import (
 	"homenode/internal/window"
 )
 
-// timeline is what was seen so far, and which of it is shown.
+// timeline is the frames so far, and which one is shown.
 type timeline struct {
 	frames []Frame
 	now    int // index of the frame shown
-	size   int // figures in all frames
+	size   int // number of figures in all frames
 }
 
-// A live screen forgets what is older. 300 windows are ten minutes at 2 s; the
+// A live screen drops older frames. 300 windows are ten minutes at 2 s; the
 // second bound keeps hosts with many workloads near 100 MB.
 const (
 	keptFrames  = 300
 	keptFigures = 500_000
 )
 
-// addFrame appends a frame; with follow it is the one shown.
+// addFrame appends a frame; with follow it becomes the frame that is shown.
 func (t *timeline) addFrame(f Frame, follow bool) {
 	t.frames = append(t.frames, f)
 	t.size += figures(f)
@@ -33,13 +33,13 @@ func (t *timeline) addFrame(f Frame, follow bool) {
 	}
 	for len(t.frames) > 1 && t.full() {
 		t.size -= figures(t.frames[0])
-		t.frames[0] = Frame{} // let go of it although the array stays
+		t.frames[0] = Frame{} // release the frame although the array stays
 		t.frames = t.frames[1:]
 		t.now = max(0, t.now-1)
 	}
 }
 
-// full spares the frame that is shown, but not for ever.
+// full keeps the frame that is shown, but not for ever.
 func (t *timeline) full() bool {
 	n, size := keptFrames, keptFigures
 	if t.now == 0 {
@@ -61,8 +61,8 @@ func (t *timeline) seek(to int) { t.now = max(0, min(to, len(t.frames)-1)) }
 
 func (t *timeline) atEnd() bool { return t.now >= len(t.frames)-1 }
 
-// history is one figure of a workload in the last n windows up to the one shown,
-// oldest first; where there was no window or no workload it is unknown.
+// history is one figure of a workload in the last n windows up to the shown one,
+// oldest first. It is unknown in windows without the workload.
 func (t *timeline) history(id string, n int, of func(window.Workload, window.Window) unit.Opt[float64]) []unit.Opt[float64] {
 	all := make([]unit.Opt[float64], n)
 	for i := range all {
@@ -78,7 +78,7 @@ func (t *timeline) history(id string, n int, of func(window.Workload, window.Win
 	return all
 }
 
-// find is Window.Workload, but fast: workloads ascend by ID.
+// find is Window.Workload, but faster: workloads ascend by ID.
 func find(w window.Window, id string) (window.Workload, bool) {
 	i, ok := slices.BinarySearchFunc(w.Workloads, id, func(wl window.Workload, id string) int { return cmp.Compare(wl.ID, id) })
 	if !ok {

@@ -39,7 +39,8 @@ func checkGolden(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got+"\n")
 }
 
-// press sends keys as bubbletea does and runs what they ask for, but for ticks.
+// press sends keys as bubbletea does, and runs the commands that follow, except
+// ticks.
 func press(t testing.TB, m *Model, keys ...string) {
 	t.Helper()
 	for _, k := range keys {
@@ -126,7 +127,8 @@ func TestGoldenOneAndSixteenNodes(t *testing.T) {
 	checkGolden(t, "nodes-16-large", screenOf(t, manyNodes(t, 16), 200, 60, 2).Text())
 }
 
-// Whatever the size, the screen and the keys: nothing leaves the terminal.
+// Whatever the size, the screen and the keys, nothing is drawn outside the
+// terminal.
 func TestFitsEverySize(t *testing.T) {
 	recs := []window.Recording{four(t), manyNodes(t, 1), manyNodes(t, 16), strange()}
 	keys := []string{"enter", "esc", "?", "i", "w", "b", "0", "u", "y", "/", "x", "down", "c", "l", "p", "n", "m", "r", "t", "left", "right", "home", "end", "f"}
@@ -163,8 +165,8 @@ func checkFits(t testing.TB, screen string, w, h int) {
 	}
 }
 
-// strange is a window of everything unknown, and of names that want to take the
-// terminal over.
+// strange is a window in which everything is unknown, with names that would
+// control the terminal.
 func strange() window.Recording {
 	w := window.Window{Schema: 1, Nodes: []window.Node{{ID: 0}, {ID: 900, CPUs: set.FromCPUs(7)}}, Workloads: []window.Workload{
 		{ID: "/a\x1b[2J\x1b]0;x\a"}, {ID: "/b\u202egnp.exe\n\n"}, {ID: "/" + strings.Repeat("漢字", 200)}, {ID: "/e\u0301\u200d\xff", Service: "\x9b31m"},
@@ -202,14 +204,14 @@ func ids(m *Model) string {
 
 func TestSortFilterAndSelection(t *testing.T) {
 	m := screenOf(t, four(t), 120, 40, 5)
-	const least = "journald.service" // nothing of it is known: always last
+	const least = "journald.service" // all its figures are unknown: always last
 	for _, c := range []struct{ keys, first string }{
-		{"c", "sshd.service"}, // already by CPU: the other way round
+		{"c", "sshd.service"}, // it is sorted by CPU already: reversed
 		{"c", "etl-nightly"}, {"l", "redis-a"}, {"r", "search"}, {"p", "etl-nightly"}, {"m", "redis-a"}, {"n", "etl-nightly"},
 	} {
 		press(t, m, c.keys)
 		got := ids(m)
-		last := strings.HasSuffix(got, least) || c.keys == "n" || c.keys == "m" // sshd's MSR is unknown, too
+		last := strings.HasSuffix(got, least) || c.keys == "n" || c.keys == "m" // sshd's MSR is also unknown
 		if !strings.HasPrefix(got, c.first+" ") || !last {
 			t.Errorf("after %s: %s; want %s first and %s last", c.keys, got, c.first, least)
 		}
@@ -232,14 +234,14 @@ func TestSortFilterAndSelection(t *testing.T) {
 	}
 }
 
-// A live screen follows the newest frame; frozen it stays, and goes on
-// collecting.
+// A live screen follows the newest frame. A frozen one stays, and still
+// collects frames.
 func TestFreeze(t *testing.T) {
 	rec := four(t)
 	m := New(context.Background(), Options{Source: silent{}})
 	feed := func(i int) { m.Update(frameMsg{frame: Frame{rec.Machine, rec.Windows[i]}}) }
 	if !strings.Contains(m.Text(), "reading…") {
-		t.Error("no frame yet, and no word about it")
+		t.Error("no frame yet, and no message about it")
 	}
 	feed(0)
 	feed(1)
@@ -255,7 +257,7 @@ func TestFreeze(t *testing.T) {
 	}
 	press(t, m, "f")
 	if f, _ := m.time.frame(); f.Window.Seq != 4 {
-		t.Errorf("after going on at %d", f.Window.Seq)
+		t.Errorf("after it continued: at %d", f.Window.Seq)
 	}
 	press(t, m, "home", "end")
 	feed(4)
@@ -264,7 +266,7 @@ func TestFreeze(t *testing.T) {
 	}
 	m.Update(frameMsg{err: errors.New("read /proc/stat: \x1b[1mgone")})
 	if got := m.Text(); !strings.Contains(got, "read /proc/stat: �[1mgone") {
-		t.Errorf("trouble is not told:\n%s", got)
+		t.Errorf("the error is not shown:\n%s", got)
 	}
 }
 
@@ -280,7 +282,7 @@ func TestTimelineForgets(t *testing.T) {
 	if f, _ := line.frame(); len(line.frames) != keptFrames || f.Window.Seq != 2*keptFrames-1 {
 		t.Errorf("%d frames kept, at %d", len(line.frames), f.Window.Seq)
 	}
-	line.seek(0) // frozen at the oldest: kept for longer, not for ever
+	line.seek(0) // frozen at the oldest: kept longer, but not for ever
 	for range 5 * keptFrames {
 		line.addFrame(Frame{}, false)
 	}
@@ -296,7 +298,7 @@ func TestReplayKeys(t *testing.T) {
 		t.Errorf("it does not play:\n%s", m.Text())
 	}
 	m.Update(tickMsg{m.turn})
-	m.Update(tickMsg{m.turn - 1}) // void
+	m.Update(tickMsg{m.turn - 1}) // an old tick has no effect
 	if m.time.now != 1 {
 		t.Errorf("at %d after one tick", m.time.now)
 	}
@@ -338,7 +340,7 @@ func (f *fakeActor) Apply(_ context.Context, a action.Action) error {
 	return f.refuse
 }
 
-// Nothing is applied before its dry run was shown and y was pressed.
+// Nothing is applied before its dry run is shown and y is pressed.
 func TestBindAsksFirst(t *testing.T) {
 	m := screenOf(t, four(t), 120, 40, 5)
 	actor := &fakeActor{lines: []string{"/batch/etl-nightly cpuset.cpus = 8-15", "then moves 12 GiB"}}
@@ -375,12 +377,12 @@ func TestBindAsksFirst(t *testing.T) {
 	}
 	press(t, m, "esc")
 	if m.on != onDetail {
-		t.Error("esc does not lead back to where one was")
+		t.Error("esc does not lead back to the previous screen")
 	}
 }
 
-// Whom a bind was asked for, he or nobody gets it: when he ends while the nodes
-// are typed, the selection goes on to another.
+// A bind applies only to the workload that it was asked for. If that workload
+// ends while the nodes are typed, the selection moves to another one.
 func TestBindOfOneThatIsGone(t *testing.T) {
 	m := screenOf(t, four(t), 120, 40, 5)
 	actor := &fakeActor{lines: []string{"would be set"}}
@@ -403,7 +405,7 @@ func TestQuit(t *testing.T) {
 	m := screenOf(t, four(t), 80, 24, 0)
 	press(t, m, "/")
 	if _, cmd := m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd != nil || m.input != "q" {
-		t.Error("q in a prompt is a letter")
+		t.Error("q in a prompt quits instead of being typed")
 	}
 	press(t, m, "esc")
 	if _, cmd := m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd == nil {

@@ -50,7 +50,7 @@ func (m *Model) draw() *canvas {
 	return c
 }
 
-// header says what is shown, and of when.
+// header says what is shown, and its time.
 func (m *Model) header(c *canvas, f Frame) {
 	x := c.put(0, 0, strong, " homenode top")
 	if title := clean(m.o.Title); title != "" {
@@ -86,7 +86,7 @@ func machineSize(f Frame) string {
 	return text
 }
 
-// state says how time goes by, where that is not simply: now.
+// state says how time passes, if it is not simply now.
 func (m *Model) state() string {
 	newer := len(m.time.frames) - 1 - m.time.now
 	_, tape := m.o.Source.(Tape)
@@ -142,7 +142,7 @@ func (m *Model) bottom(c *canvas) int {
 	return y
 }
 
-// status is the one thing that most needs saying.
+// status is the most important message.
 func (m *Model) status() string {
 	f, _ := m.time.frame()
 	switch {
@@ -158,7 +158,7 @@ func (m *Model) status() string {
 	return ""
 }
 
-// outcomes says the last thing that was not simply done, else the last.
+// outcomes shows the last outcome that was not plainly done, else the last one.
 func outcomes(f Frame) string {
 	all := f.Window.Outcomes
 	o := all[len(all)-1]
@@ -179,7 +179,7 @@ func outcomes(f Frame) string {
 
 type hint struct{ key, text string }
 
-// keyLine shows the keys that matter most here, as many as fit.
+// keyLine shows the most important keys here, as many as fit.
 func (m *Model) keyLine(c *canvas, y int) {
 	if m.ask != noPrompt {
 		label := "filter: "
@@ -194,7 +194,7 @@ func (m *Model) keyLine(c *canvas, y int) {
 	hints := []hint{{"?", "help"}, {"q", "quit"}, {"enter", "detail"}, {"w", "why"}, {"b", "bind"}, {"u", "unbind"}, {"f", "freeze"}, {"←→", "step"}, {"/", "filter"}, {"c l p m n", "sort"}, {"r", "reverse"}, {"t", "trend"}, {"i", "problems"}}
 	switch {
 	case m.on == onPlan:
-		hints = []hint{{"y", "apply"}, {"esc", "leave everything as it is"}}
+		hints = []hint{{"y", "apply"}, {"esc", "cancel"}}
 	case m.on != onTable:
 		hints = []hint{{"esc", "back"}, {"↑↓", "scroll"}, {"w", "why"}, {"b", "bind"}, {"u", "unbind"}}
 	case tape:

@@ -22,7 +22,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// BRM prints what a run of brm came to: penalties by process, and why each was moved.
+// BRM prints the result of a run of brm: the penalties by process, and why each was
+// moved.
 func BRM(w io.Writer, s threadagent.Summary, m machine.Machine, output string) error {
 	if output == "json" {
 		return schema.NewEncoder(w).Encode(s)
@@ -31,7 +32,7 @@ func BRM(w io.Writer, s threadagent.Summary, m machine.Machine, output string) e
 	if s.DryRun {
 		done = "moves would have been made"
 	}
-	fmt.Fprintf(w, "%d windows of %v in %v (%d late), events: %s; %d %s, %d refused, %d left as another process pinned them since; %d affinities put back\n",
+	fmt.Fprintf(w, "%d windows of %v in %v (%d late), events: %s; %d %s, %d refused, %d left alone because another process has pinned them since; %d affinities put back\n",
 		s.Windows, s.Period, s.Ran.Round(time.Millisecond), s.Late, render.Name(s.Events), s.Moves, done, s.Refused, s.Drifted, s.PutBack)
 	t := terminal()
 	t.Table(tenths(s, m))
@@ -40,7 +41,7 @@ func BRM(w io.Writer, s threadagent.Summary, m machine.Machine, output string) e
 	}
 	fmt.Fprintf(w, "PENALTY: cycles with an uncore request outstanding, per request. %s\n", render.MarkLegend)
 	cost := render.Show(s.ReadCost.V, render.Span) + render.Mark(s.ReadCost.How)
-	_, err := fmt.Fprintf(w, "Cost: %.2f s of CPU, %s a thread and window to read.\n", s.CPUSeconds, cost)
+	_, err := fmt.Fprintf(w, "Cost: %.2f s of CPU, %s per thread and window to read.\n", s.CPUSeconds, cost)
 	for _, p := range s.Processes {
 		fmt.Fprintln(w, render.Printable(whyBRM(p)))
 	}
@@ -84,9 +85,9 @@ func marked(v unit.Value[float64], format string) string {
 	return number(v.V, format) + render.Mark(v.How)
 }
 
-// whyBRM says what is held of a process, why, and of how many threads that is.
+// whyBRM says what is known of a process, why, and for how many of its threads.
 func whyBRM(p threadagent.Process) string {
-	text := fmt.Sprintf("%s: %s. In the end %s: %s%s.", p.ID, standing(p), p.Reason.Rule, words.Sentence(p.Reason), figuresOf(p.Reason.Numbers))
+	text := fmt.Sprintf("%s: %s. At the end %s: %s%s.", p.ID, standing(p), p.Reason.Rule, words.Sentence(p.Reason), figuresOf(p.Reason.Numbers))
 	if p.Reason.Rule == "" {
 		text = fmt.Sprintf("%s: %s.", p.ID, standing(p))
 	}
@@ -106,7 +107,7 @@ func whyBRM(p threadagent.Process) string {
 	return text
 }
 
-// standing is whether it is held to be sensitive, and who says so.
+// standing says whether the process is taken as sensitive, and on whose word.
 func standing(p threadagent.Process) string {
 	tag, tagged := p.Sensitive.Get()
 	switch {
@@ -119,10 +120,10 @@ func standing(p threadagent.Process) string {
 	case p.Verdict == string(brm.Insensitive):
 		return "found not to be sensitive"
 	}
-	return "whether it is sensitive was not found out"
+	return "sensitivity not found out"
 }
 
-// figuresOf are the numbers that are known, with their limits.
+// figuresOf are the known numbers, with their limits.
 func figuresOf(all []action.Number) string {
 	var known []string
 	for _, n := range all {

@@ -39,7 +39,7 @@ func TestPrintBRM(t *testing.T) {
 	}
 	for _, want := range []string{
 		"300 windows of 10ms", "4 moves, ", "CPU NODE 2", "1.50~", "212.3^", "0.875\n", "unknown", "10.5 µs", "2 affinities put back",
-		"pid:12: found to be sensitive. In the end brm.stay: its threads are where the penalty is least, or their draw was to stay; workload_penalty 212~, node_response 0.5~, gain 0.21~ (limit 0.03). Windows by rule: brm.bias 10, brm.stay 290. 1 of 2 threads are pinned by another process. 2 of 2 threads are not counted.",
+		"pid:12: found to be sensitive. At the end brm.stay: its threads are where the penalty is least, or their draw was to stay; workload_penalty 212~, node_response 0.5~, gain 0.21~ (limit 0.03). Windows by rule: brm.bias 10, brm.stay 290. 1 of 2 threads are pinned by another process. 2 of 2 threads are not counted.",
 		"watched, and not moved", "and 17 more",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -47,7 +47,7 @@ func TestPrintBRM(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "\x1b") {
-		t.Error("a terminal would obey it")
+		t.Error("a terminal would obey the name")
 	}
 	out.Reset()
 	if err := BRM(&out, s, m, "json"); err != nil || strings.Contains(out.String(), "\x1b") {

@@ -16,15 +16,15 @@ import (
 	"homenode/internal/yamlfile"
 )
 
-// Classes: own is the file of constants, if there is one; calibrated: it has all of the
-// machine's.
+// Classes prints the classes of workloads. own is the file of constants, if there is
+// one; calibrated says that it has all constants of the machine.
 func Classes(w io.Writer, r interference.Result, own string, calibrated bool) error {
-	from, right := own, "In the lab the class of 20 real programs was right in 14 seen alone, in 18 seen squeezed, too, in 5 only squeezed; on\nhardware it was not tried."
+	from, right := own, "In the lab the class of 20 real programs was right for 14 if they were seen alone, for 18 if alone and squeezed, and\nfor 5 if only squeezed. It was not tried on hardware."
 	if own == "" {
-		from = "the defaults, of simulated machines"
+		from = "the defaults, from simulated machines"
 	}
 	if !calibrated {
-		right = "By constants of simulated machines the class of 20 real programs was right in 8, in the lab."
+		right = "In the lab, with constants of simulated machines, the class of 20 real programs was right for 8."
 	}
 	fmt.Fprintf(w, "%d windows, %s to %s\nconstants: %s\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), render.Printable(from))
 	out, t := terminal(), tableOf("WORKLOAD", "CLASS", "HURT", "HARM", "REMOTE", "SENSITIVE", "HOLDS OF A CACHE", "MARGIN", "WINDOWS")
@@ -49,16 +49,17 @@ func Classes(w io.Writer, r interference.Result, own string, calibrated bool) er
 	for _, d := range doubts {
 		fmt.Fprintln(w, "  "+d)
 	}
-	fmt.Fprintf(w, "\nhurt: how much longer it takes beside a stream in its cache; harm: a chase over half of the cache beside it; remote:\n"+
-		"it, with all of its memory at distance 20; holds: the mean; margin: from 0, as near to another class as can be, to 1.\n"+
-		"All is estimated from counters, which are %s.\n%s\n", howCounted(r), right)
+	fmt.Fprintf(w, "\nhurt: how much longer the workload takes next to a stream in its cache; harm: how much longer a chase over half of the\n"+
+		"cache takes next to the workload; remote: how much longer the workload takes with all of its memory at distance 20;\n"+
+		"holds: the mean; margin: 0 (at the border of another class) to 1.\n"+
+		"All figures are estimated from counters, which are %s.\n%s\n", howCounted(r), right)
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, "note: "+render.Printable(n))
 	}
 	return nil
 }
 
-// howCounted is "measured", or what the counters are.
+// howCounted is "measured", or the source of the counters.
 func howCounted(r interference.Result) string {
 	how := map[string]bool{}
 	var all []string
@@ -89,7 +90,7 @@ func margin(v unit.Opt[float64]) string {
 	return "-"
 }
 
-// held is "120 KiB" where that is counted, "about 120 KiB" or "100 KiB to 120 KiB", or unknown.
+// held is "120 KiB" if that is counted, "about 120 KiB" or "100 KiB to 120 KiB", or unknown.
 func held(wl interference.Workload) string {
 	low, ok := wl.Low.Get()
 	high, ok2 := wl.High.Get()
@@ -104,7 +105,7 @@ func held(wl interference.Workload) string {
 	return low.String()
 }
 
-// Constants is a file for --constants; notes say what they are from.
+// Constants prints a file for --constants; notes name its sources.
 func Constants(w io.Writer, f vmmap.Infer, notes []string, output string) error {
 	if output == "json" {
 		return schema.NewEncoder(w).Encode(struct {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package views prints, as text for a terminal, what commands about the agent and about
-// recordings have found out: status, why, brm, replay, classes.
+// Package views prints the results of commands about the agent and about recordings as
+// text for a terminal: status, why, brm, replay, classes.
 //
-//	a value ─▶ a table, and sentences; names from outside are made fit to print
+//	a value ─▶ a table and sentences; foreign names are made safe to print
 //
-// Not for: JSON, which is the values' own; tables of machines and snapshots, which are
-// report's; deciding.
+// Not for: JSON, which the values have themselves; tables of machines and snapshots,
+// which are in report; decisions.
 package views

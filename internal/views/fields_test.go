@@ -21,7 +21,7 @@ import (
 	"homenode/internal/window"
 )
 
-// known is a window in which every figure is.
+// known is a window in which every figure is known.
 func known() window.Window {
 	w := fourSources()
 	i := slices.IndexFunc(w.Workloads, func(wl window.Workload) bool { return wl.ID == "/measured" })
@@ -45,7 +45,7 @@ func statusOf(w window.Window) agent.Status {
 	return s
 }
 
-// Every face calls a figure by the names that render/field has for it.
+// Every output calls a figure by the names in render/field.
 func TestEveryFaceNamesAFigureAlike(t *testing.T) {
 	w := known()
 	s := statusOf(w)
@@ -78,7 +78,7 @@ func TestEveryFaceNamesAFigureAlike(t *testing.T) {
 	}
 }
 
-// No two figures have a name, and each has what every face needs.
+// No two figures share a name, and each has what every output needs.
 func TestFieldsAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range field.Workloads {
@@ -115,7 +115,7 @@ func keys(t *testing.T, v any) (all []string) {
 	return all
 }
 
-// metric is the line of a metric's help; "" where there is none.
+// metric is the line of a metric's help; "" if there is none.
 func metric(prefix, name, help string) string {
 	if name == "" {
 		return ""
@@ -139,7 +139,7 @@ func contains(t *testing.T, face, text string, names ...string) {
 	}
 }
 
-// detailFace is top with a workload opened.
+// detailFace is top with a workload's detail page open.
 func detailFace(t *testing.T, w window.Window) string {
 	t.Helper()
 	m := tui.New(context.Background(), tui.Options{Source: tui.NewReplay(window.Recording{Machine: machine.Machine{}, Period: time.Second, Windows: []window.Window{w}})})

@@ -23,8 +23,8 @@ import (
 	"homenode/internal/window"
 )
 
-// fourSources are four workloads, of which everything is known in one way each: named
-// by it. Figures are such that no other figure on a screen looks like them.
+// fourSources are four workloads whose figures are each known in one way, after which
+// the workload is named. No other figure on a screen looks like these figures.
 func fourSources() window.Window {
 	w := window.Window{Schema: window.Schema, Seq: 1, At: time.Unix(1e9, 0).UTC(), Length: 2 * time.Second}
 	for i := range 2 {
@@ -54,8 +54,8 @@ func of(how unit.Source) window.Workload {
 	return wl
 }
 
-// Every face says of each figure how it is known, and of an unknown one that it is;
-// it never prints 0 for it.
+// Every output says how each figure is known, and marks an unknown one; it never
+// prints 0 for it.
 func TestProvenanceOnEveryFace(t *testing.T) {
 	w := fourSources()
 	faces := map[string]struct {
@@ -84,7 +84,7 @@ func TestProvenanceOnEveryFace(t *testing.T) {
 	}
 }
 
-// Each one alone: `stat --workload`, and JSON.
+// Each workload alone: `stat --workload`, and JSON.
 func TestProvenanceOfOne(t *testing.T) {
 	w := fourSources()
 	for _, wl := range w.Workloads {
@@ -177,8 +177,8 @@ func topFace(t *testing.T, w window.Window) string {
 	return text
 }
 
-// A ratio of counts scaled from a part of the time is an estimate whose error nobody
-// knows: that is said, too.
+// A ratio of counts that were scaled up from a part of the time is an estimate with
+// an unknown error. The output says that too.
 func TestKnownHow(t *testing.T) {
 	ratio := func(how unit.Source) window.Features {
 		return window.FeaturesOf(window.Workload{LocalLoads: unit.ValueOf(uint64(3), how, "x"), RemoteLoads: unit.ValueOf(uint64(1), how, "x")}, time.Second)

@@ -11,10 +11,11 @@ import (
 	"homenode/internal/replay"
 )
 
-// firstDifferences are shown without --all.
+// firstDifferences is how many differences are shown without --all.
 const firstDifferences = 20
 
-// Replay prints both sides of a recording, and the first decisions that differ, or all.
+// Replay prints both sides of a recording, and the first decisions that differ, or all
+// of them.
 func Replay(w io.Writer, r replay.Result, all bool) error {
 	fmt.Fprintf(w, "%d windows, %s to %s, %v in all\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), r.Length.Round(time.Second))
 	out := terminal()
@@ -26,12 +27,12 @@ func Replay(w io.Writer, r replay.Result, all bool) error {
 		return err
 	}
 	if same > 0 {
-		fmt.Fprintf(w, "and %d workloads about which nothing was decided\n", same)
+		fmt.Fprintf(w, "and %d workloads without a decision\n", same)
 	}
 	printDifferences(w, r, all)
 	fmt.Fprintln(w)
 	if v, ok := r.AsRecorded.Get(); ok {
-		fmt.Fprintf(w, "as recorded: then has bound what the recorded agent had in %v of approved workloads' windows\n", v)
+		fmt.Fprintf(w, "as recorded: 'then' binds like the recorded agent in %v of the approved workloads' windows\n", v)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, "note: "+render.Printable(n))
@@ -39,7 +40,7 @@ func Replay(w io.Writer, r replay.Result, all bool) error {
 	return nil
 }
 
-// sides are the recorded decisions and the new ones, in sum.
+// sides prints the sums of the recorded decisions and of the new ones.
 func sides(r replay.Result) render.Table {
 	t := tableOf("", "BINDS", "UNBINDS", "UNBINDS/BIND", "REBINDS", "ROOM", "BOUND", "UNBOUND SHARE")
 	for i, s := range []replay.Side{r.Then, r.Now} {
@@ -51,7 +52,7 @@ func sides(r replay.Result) render.Table {
 
 func whole(n uint64) string { return render.Commas(float64(n)) }
 
-// decided are the workloads about which something was decided; same counts the others.
+// decided are the workloads with a decision; same counts the others.
 func decided(r replay.Result) (t render.Table, same int) {
 	t = tableOf("WORKLOAD", "SERVICE", "BINDS", "UNBINDS", "BOUND", "→ BINDS", "UNBINDS", "BOUND")
 	for _, wl := range r.Workloads {

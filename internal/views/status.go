@@ -18,7 +18,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Status prints the agent's last window and what it did with each workload.
+// Status prints the agent's last window, and what the agent did with each
+// workload.
 func Status(w io.Writer, s agent.Status) error {
 	p := terminal()
 	dry := ""
@@ -30,17 +31,17 @@ func Status(w io.Writer, s agent.Status) error {
 	p.Table(nodeTable(s.Window))
 	p.Line("")
 	p.Table(workloadTable(s))
-	p.Line("KNOWN: how the local share is. ±: " + window.ErrorBasis + "; ±?: not known. Others: " + render.MarkLegend)
+	p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
 	for _, text := range s.Window.Problems {
 		p.Line("could not read: " + render.Printable(text))
 	}
 	return p.Flush(w, "status")
 }
 
-// terminal is for tables of which nothing is left out: a line may be wider than it.
+// terminal is for tables that are never cut: a line may be wider than the terminal.
 func terminal() render.Terminal { return render.TextOptions{UTF8: true}.Terminal() }
 
-// tableOf is a table of words and figures; all stand left.
+// tableOf is a table of words and figures, all left-aligned.
 func tableOf(heads ...string) render.Table {
 	var t render.Table
 	for _, h := range heads {
@@ -74,11 +75,11 @@ func workloadTable(s agent.Status) render.Table {
 	return t
 }
 
-// latePart is by how much a window may be longer than the period before that is said: moves
-// make it longer for as long as they take.
+// latePart is how much longer than the period a window may be before it is reported: moves
+// make a window longer while they take place.
 const latePart = 1.2
 
-// period is what is asked for, and what is held if that is another.
+// period is the configured period, and the real one if it differs.
 func period(s agent.Status) string {
 	text := s.Period.String()
 	if held := s.Window.Length; s.Period > 0 && float64(held) > latePart*float64(s.Period) {
@@ -87,12 +88,13 @@ func period(s agent.Status) string {
 	return text
 }
 
-// knownHow is how the local access ratio is known, and how far an estimate may be off.
+// knownHow says how the local access ratio is known, and how far off an estimate may
+// be.
 func knownHow(f window.Features) string {
 	return f.LocalAccessRatio.How.String() + f.Within(" ±")
 }
 
-// number prints a figure, or that it is unknown.
+// number prints a figure, or "unknown".
 func number(v unit.Opt[float64], format string) string {
 	return render.Show(v, func(f float64) string { return fmt.Sprintf(format, f) })
 }
@@ -130,7 +132,7 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 	}
 }
 
-// Decision prints one, with its numbers and what else was considered.
+// Decision prints one decision, with its numbers and alternatives.
 func Decision(w io.Writer, d agent.Decision) {
 	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, render.Printable(fmt.Sprint(d.Action)), render.Printable(words.Sentence(d.Reason)))
 	for _, n := range d.Reason.Numbers {
@@ -144,16 +146,16 @@ func Decision(w io.Writer, d agent.Decision) {
 	}
 }
 
-// printLocal is the local access ratio with its source, where that is an estimate:
-// what is decided by it rests on that.
+// printLocal prints the local access ratio with its source if it is an estimate:
+// the decision rests on it.
 func printLocal(w io.Writer, f window.Features) {
 	if off := f.LocalAccessError.Or(0); off > 0 {
 		fmt.Fprintf(w, "  local access ratio: %s; ± %v: %s\n", render.Printable(f.LocalAccessRatio.String()), off, window.ErrorBasis)
 	}
 }
 
-// printWay is what was expected of a binding while its memory follows, what it took, and
-// the orders that were not taken.
+// printWay prints what was expected of a binding while its memory follows, what it took,
+// and the rejected orders.
 func printWay(w io.Writer, ws agent.WorkloadStatus) {
 	if ws.Way.Order == "" {
 		return
@@ -167,8 +169,8 @@ func printWay(w io.Writer, ws agent.WorkloadStatus) {
 	}
 }
 
-// printPays is the sum by which what is elsewhere is moved, or not, and where each
-// of its figures comes from.
+// printPays prints the sum that decides whether remote memory is moved, and the
+// source of each figure in it.
 func printPays(w io.Writer, ws agent.WorkloadStatus) {
 	v, ok := ws.Pays.Get()
 	if !ok {
@@ -185,15 +187,15 @@ func printPays(w io.Writer, ws agent.WorkloadStatus) {
 	fmt.Fprintf(w, "  %s: %s\n", render.Printable(words.Sentence(v.Sum())), render.Printable(doing))
 	for _, n := range v.Numbers {
 		from := ""
-		if n.Value.Known() { // of an unknown one it says so already
+		if n.Value.Known() { // an unknown one has its reason already
 			from = " from " + n.Value.From
 		}
 		fmt.Fprintln(w, "    "+render.Printable(words.Number(n)+from)+decides(n))
 	}
 }
 
-// decides marks the condition by which nothing was done: of several that must all hold,
-// the one that does not.
+// decides marks the condition for which nothing was done: of several that must all
+// hold, the one that does not.
 func decides(n action.Number) string {
 	if n.Decides {
 		return "  <- decides"

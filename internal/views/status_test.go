@@ -16,7 +16,8 @@ import (
 	"homenode/internal/window"
 )
 
-// `why` shows the sum by which memory is moved, each figure with its source.
+// `why` shows the sum that decides about moving memory, each figure with its
+// source.
 func TestWhyShowsTheSum(t *testing.T) {
 	stake := migration.Stake{
 		Bytes: 512 * unit.MiB, RemoteRate: unit.Measured(1.2e6, "perf r01d3"), Difference: unit.Measured(58e-9, "profile: latency"),
@@ -50,8 +51,8 @@ func TestWhyShowsTheSum(t *testing.T) {
 	}
 }
 
-// `why` shows what was expected of a binding on its way, the orders that were not taken,
-// and what it took.
+// `why` shows what was expected of a binding under way, the rejected orders, and what it
+// took.
 func TestWhyShowsTheWay(t *testing.T) {
 	ws := agent.WorkloadStatus{ID: "/a", Reason: action.Reason{Rule: "it is bound"}, Way: actuate.Way{
 		Order: actuate.InSteps, Before: unit.Measured(unit.Ratio(0.5), "perf"), End: 1, Bytes: unit.GiB,
@@ -73,8 +74,8 @@ func TestWhyShowsTheWay(t *testing.T) {
 	}
 }
 
-// `why` names the condition that decided: moving would pay, and too little is elsewhere
-// for a step; it moves too little; a binding that nothing ends.
+// `why` names the deciding condition: moving would pay, but too little is elsewhere for
+// a step; it moves too little; or nothing ends the binding.
 func TestWhyNamesWhatDecided(t *testing.T) {
 	stake := migration.Stake{
 		Bytes: 4 * unit.KiB, Private: 4 * unit.KiB, Enough: 2 * unit.MiB, RemoteRate: unit.Measured(1e3, "perf"), Difference: unit.Measured(100e-9, "profile"),
@@ -105,7 +106,7 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 	}
 }
 
-// A period that is not held is said.
+// The output says if the period is not kept.
 func TestStatusSaysThePeriodThatIsHeld(t *testing.T) {
 	for held, want := range map[time.Duration]string{
 		21 * time.Second: "7 rounds every 10s asked for, every 21s held,", 11 * time.Second: "7 rounds every 10s, ",

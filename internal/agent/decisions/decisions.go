@@ -19,23 +19,23 @@ import (
 	"homenode/internal/window"
 )
 
-// Schema is the version of a line. Readers skip newer ones, and say so. 2: the reason is a
-// code and figures.
+// Schema is the version of a line. Readers skip newer ones, and report that. In version 2
+// the reason is a code and figures.
 const Schema = 2
 
 // NoAction is the kind of a decision to do nothing.
 const NoAction action.Kind = "none"
 
-// WayKind is the kind of a decision on the way of a binding: what is set first, and what
-// came of it.
+// WayKind is the kind of a decision about a binding that is under way: what is set
+// first, and what came of it.
 const WayKind action.Kind = "way"
 
 // Entry is one decision.
 type Entry struct {
 	Schema   int           `json:"schema"`
-	At       time.Time     `json:"at"` // end of the window that it was taken in
+	At       time.Time     `json:"at"` // end of the window of the decision
 	Seq      uint64        `json:"seq"`
-	Action   string        `json:"action"` // as Action.String has it
+	Action   string        `json:"action"` // as Action.String prints it
 	Kind     action.Kind   `json:"kind"`
 	Workload string        `json:"workload"`
 	Service  string        `json:"service,omitempty"`
@@ -44,7 +44,7 @@ type Entry struct {
 	Reason   action.Reason `json:"reason"`
 }
 
-// Validate says what of an entry cannot be.
+// Validate returns what is invalid in an entry.
 func (e Entry) Validate() error {
 	switch {
 	case e.Schema != Schema:
@@ -55,7 +55,7 @@ func (e Entry) Validate() error {
 	return nil
 }
 
-// Ways makes the entries of what was decided on the ways of bindings.
+// Ways makes the entries of the decisions about bindings that are under way.
 func Ways(w window.Window, news []action.Reason) (all []Entry) {
 	for _, r := range news {
 		all = append(all, entry(w, WayKind, WayOf(r), set.NodeSet{}, r))
@@ -66,9 +66,9 @@ func Ways(w window.Window, news []action.Reason) (all []Entry) {
 // WayOf is the action of such an entry.
 func WayOf(r action.Reason) string { return "way of " + r.Workload }
 
-// Of makes the entries of one window: its actions, and those workloads for which a
-// place was looked for in vain, when before says another rule of them. It returns
-// what to pass as before with the next window.
+// Of makes the entries of one window: its actions, and the workloads for which no
+// place was found, if before has another rule for them. It returns the value to
+// pass as before with the next window.
 func Of(w window.Window, actions []action.Action, reasons []action.Reason, before map[string]string) ([]Entry, map[string]string) {
 	var all []Entry
 	acted := map[string]bool{}
@@ -106,8 +106,8 @@ func Write(w io.Writer, e Entry) error {
 	return err
 }
 
-// Decode reads one line. It takes fields that it does not know: old lines are read by
-// new programs, and the other way round.
+// Decode reads one line. It accepts unknown fields: new programs read old lines, and
+// old programs read new ones.
 func Decode(line []byte) (Entry, error) {
 	var e Entry
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -122,10 +122,12 @@ func Decode(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// maxLine bounds what a damaged file may take: alternatives of 64 nodes are 20 kB.
+// maxLine bounds the memory that a damaged file may cost: alternatives of 64 nodes
+// are 20 kB.
 const maxLine = 1 << 20
 
-// Key is what an entry is looked for by: the little of a line that is read of each.
+// Key is what entries are searched by: the small part of each line that is always
+// read.
 type Key struct {
 	Schema   int         `json:"schema"`
 	At       time.Time   `json:"at"`
@@ -137,18 +139,19 @@ type Key struct {
 	} `json:"reason"`
 }
 
-// says is whether the line is an entry, as far as its key tells.
+// says reports whether the line is an entry, as far as its key shows.
 func (k Key) says() bool {
 	return Entry{Schema: k.Schema, Kind: k.Kind, Workload: k.Workload, Reason: action.Reason{Rule: k.Reason.Rule}}.Validate() == nil
 }
 
-// mostBytes bounds what is kept of a log while it is read for some of its entries.
+// mostBytes bounds what is kept of a log while some of its entries are searched.
 const mostBytes = 16 << 20
 
-// Read returns the newest entries that match, oldest first, at most so many (0: all),
-// of path and the older files beside it. Lines that say nothing are counted, not an
-// error: a machine that crashed leaves such. Without any file the error is
-// fs.ErrNotExist. Memory is taken for the entries that are returned, not for the files.
+// Read returns the newest entries that match, oldest first, from path and the older
+// files beside it; at most `most` of them (0: all). Lines that are not entries are
+// counted and are not an error: a crash of the machine leaves such lines. Without any
+// file the error is fs.ErrNotExist. Memory is used for the returned entries, not for
+// the files.
 func Read(path string, match func(Key) bool, most int) (found []Entry, skipped int, err error) {
 	files := 0
 	for i := range oldest(path) + 1 {
@@ -176,8 +179,8 @@ func Read(path string, match func(Key) bool, most int) (found []Entry, skipped i
 	return found, skipped, nil
 }
 
-// oldest is the number of the oldest file; one that is missing (it is being rotated)
-// is no end.
+// oldest is the number of the oldest file. A missing file (it is being rotated) does
+// not end the search.
 func oldest(path string) int {
 	const most = 1000 // as many as a configuration may ask for
 	last := 0
@@ -202,7 +205,8 @@ func readFile(path string, match func(Key) bool, most int) (found []Entry, skipp
 	return found, skipped, nil
 }
 
-// Scan reads the last entries that match from lines, at most so many (0: all).
+// Scan reads the last entries that match from lines, at most `most` of them (0:
+// all).
 func Scan(r io.Reader, match func(Key) bool, most int) (found []Entry, skipped int, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	last := newest{most: most}
@@ -236,11 +240,12 @@ func Scan(r io.Reader, match func(Key) bool, most int) (found []Entry, skipped i
 	return found, skipped, nil
 }
 
-// newest keeps copies of the last lines, as text: an entry is several times as large.
+// newest keeps copies of the last lines as text: a decoded entry is several times as
+// large.
 type newest struct {
 	most  int // 0: all
 	lines [][]byte
-	first int // the oldest
+	first int // index of the oldest
 	bytes int
 }
 
@@ -248,7 +253,7 @@ func (n *newest) keep(line []byte) {
 	n.bytes += len(line)
 	if n.most == 0 || len(n.lines) < n.most {
 		n.lines = append(n.lines, bytes.Clone(line))
-	} else { // the oldest one's place
+	} else { // replace the oldest one
 		n.bytes -= len(n.lines[n.first])
 		n.lines[n.first] = append(n.lines[n.first][:0], line...)
 		n.first = (n.first + 1) % n.most
@@ -258,7 +263,8 @@ func (n *newest) keep(line []byte) {
 	}
 }
 
-// halve drops the older half: lines are longer than any that homenode writes.
+// halve drops the older half if the lines are longer than any that homenode
+// writes.
 func (n *newest) halve() {
 	all := n.inOrder()
 	n.lines, n.first, n.bytes = append([][]byte(nil), all[(len(all)+1)/2:]...), 0, 0
@@ -271,7 +277,8 @@ func (n *newest) inOrder() [][]byte {
 	return append(n.lines[n.first:len(n.lines):len(n.lines)], n.lines[:n.first]...)
 }
 
-// nextLine appends a line to buf, and drops what is longer than any entry.
+// nextLine appends a line to buf. It drops a line that is longer than any
+// entry.
 func nextLine(in *bufio.Reader, buf []byte) (line []byte, tooLong bool, err error) {
 	line = buf
 	for {

@@ -42,7 +42,7 @@ func TestDecodeDecision(t *testing.T) {
 	}
 }
 
-// A refusal is told when it is new, an action always.
+// A refusal is logged when it is new, an action always.
 func TestDecisionOf(t *testing.T) {
 	w := window.Window{Seq: 3, At: time.Unix(9, 0), Workloads: []window.Workload{{ID: "/a", Service: "s"}, {ID: "/b"}, {ID: "/c"}}}
 	why := func(id, rule string, alternatives int) action.Reason {
@@ -91,7 +91,7 @@ func TestReadDecisions(t *testing.T) {
 	}
 }
 
-// A question for a few entries does not hold the log.
+// A search for a few entries does not keep the whole log in memory.
 func TestReadDecisionsIsSmall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.jsonl")
 	f, err := os.Create(path)

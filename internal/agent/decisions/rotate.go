@@ -14,25 +14,25 @@ import (
 	"homenode/internal/unit"
 )
 
-// FileOptions of a file.
+// FileOptions are the options of a file.
 type FileOptions struct {
 	Path string
-	Max  unit.Bytes // of one file; a line that is longer alone has a file to itself
+	Max  unit.Bytes // size of one file; a longer line gets a file to itself
 	Keep int        // older files beside it, Path.1 … Path.Keep
-	// Group may read it, beside its owner; 0: nobody more.
+	// Group may read it, besides its owner; 0: only the owner may.
 	Group int
-	// Fresh begins a new file, also where there is one already.
+	// Fresh begins a new file, even if there is one already.
 	Fresh bool
-	// Head writes what each file begins with; nil: nothing.
+	// Head writes what each file begins with; nil: no head.
 	Head func(io.Writer) error
 }
 
-// File is an open one. It is not safe for concurrent use.
+// File is an open file. It is not safe for concurrent use.
 type File struct {
 	o    FileOptions
 	f    *os.File
 	size int64
-	torn bool // the end of the file is not the end of a line
+	torn bool // the file does not end with a newline
 }
 
 // OpenFile opens the file for appending, and makes its folder.
@@ -56,13 +56,13 @@ func (f *File) open() error {
 	}
 	st, err := file.Stat()
 	if err == nil && !st.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errors.New("it is not a regular file")
 	}
 	if err != nil {
 		file.Close()
 		return fmt.Errorf("open %s: %w", f.o.Path, cause(err))
 	}
-	if f.o.Group > 0 { // where that is refused fewer may read it, which is no reason to lose lines
+	if f.o.Group > 0 { // if chown is refused, fewer users may read it: no reason to lose lines
 		_ = file.Chown(-1, f.o.Group)
 	}
 	f.f, f.size = file, st.Size()
@@ -77,23 +77,23 @@ func (f *File) open() error {
 	return nil
 }
 
-// drop is for a file without its head, or with half of one: nothing must follow that.
-// What is written next begins it anew.
+// drop empties a file with no head or half a head: no line must follow that. The next
+// write begins the file again.
 func (f *File) drop() {
-	_ = f.f.Truncate(0) // what stays is at most a head, which no reader takes for lines
+	_ = f.f.Truncate(0) // what stays is at most a head, which readers do not take for lines
 	f.f.Close()
 	f.f, f.size, f.torn = nil, 0, false
 }
 
-// endsLine: a machine that crashed may have left half a line.
+// endsLine: a crash of the machine may have left half a line.
 func endsLine(file *os.File, size int64) bool {
 	last := []byte{0}
 	_, err := file.ReadAt(last, size-1)
 	return err == nil && last[0] == '\n'
 }
 
-// Write appends one whole line, which ends with its newline. What could be written
-// of a line that did not fit is taken back.
+// Write appends one whole line, which ends with its newline. If the line does not
+// fit, the part that was written is removed.
 func (f *File) Write(line []byte) (int, error) {
 	if f.f == nil { // an earlier rotation failed
 		if err := f.open(); err != nil {
@@ -108,7 +108,7 @@ func (f *File) Write(line []byte) (int, error) {
 	return f.append(line)
 }
 
-// appender writes without looking at sizes: a head.
+// appender writes the head, without regard to sizes.
 type appender struct{ f *File }
 
 func (a appender) Write(p []byte) (int, error) { return a.f.append(p) }
@@ -130,7 +130,7 @@ func (f *File) append(line []byte) (int, error) {
 	return n, nil
 }
 
-// rotate makes room for a new file; the oldest goes.
+// rotate makes room for a new file. The oldest file is removed.
 func (f *File) rotate() error {
 	if f.f != nil {
 		f.f.Close()
@@ -150,7 +150,7 @@ func (f *File) rotate() error {
 	return f.open()
 }
 
-// OlderFile is the name of the i-th older file; of 0 the file itself.
+// OlderFile is the name of the i-th older file. For 0 it is the file itself.
 func OlderFile(path string, i int) string {
 	if i == 0 {
 		return path
@@ -158,7 +158,7 @@ func OlderFile(path string, i int) string {
 	return path + "." + strconv.Itoa(i)
 }
 
-// Close ends it.
+// Close closes the file.
 func (f *File) Close() error {
 	if f == nil || f.f == nil {
 		return nil
@@ -168,7 +168,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// cause drops the path that os errors repeat.
+// cause drops the path, which os errors repeat.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -43,7 +43,7 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// A file that a crash cut off goes on with a line of its own.
+// After a file that a crash cut off, the next line begins on a line of its own.
 func TestRotateAfterCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte("one\nha"), 0o600); err != nil {
@@ -60,7 +60,7 @@ func TestRotateAfterCrash(t *testing.T) {
 	}
 }
 
-// Each file has its head, and a fresh one leaves the old beside it.
+// Each file has its head, and a fresh file keeps the old one beside it.
 func TestRotateHead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rec")
 	o := FileOptions{Path: path, Max: 12, Keep: 1, Fresh: true, Head: func(w io.Writer) error { _, err := io.WriteString(w, "head\n"); return err }}
@@ -79,7 +79,7 @@ func TestRotateHead(t *testing.T) {
 	}
 }
 
-// Without its head a file says nothing: nothing is written until the head could be.
+// A file without its head is useless: nothing is written until the head is written.
 func TestRotateHeadFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rec")
 	full := true
@@ -92,10 +92,10 @@ func TestRotateHeadFails(t *testing.T) {
 		return err
 	}})
 	if err == nil {
-		t.Error("a head that failed was no error")
+		t.Error("the failed head was not an error")
 	}
 	if _, err := fmt.Fprint(f, "0\n"); err == nil {
-		t.Error("a line was taken without a head")
+		t.Error("a line was written without a head")
 	}
 	full = false
 	for i := 1; i < 3; i++ {
@@ -109,7 +109,7 @@ func TestRotateHeadFails(t *testing.T) {
 	f.Close()
 }
 
-// A full disk is an error each time, and no half line stays.
+// A full disk is an error each time, and no half of a line stays.
 func TestRotateFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full here")
@@ -125,9 +125,9 @@ func TestRotateFullDisk(t *testing.T) {
 		}
 	}
 	if f.size != 0 || f.torn {
-		t.Errorf("%d bytes are believed to be there", f.size)
+		t.Errorf("the size is believed to be %d bytes", f.size)
 	}
 	if _, err := OpenFile(FileOptions{Path: "/dev/null/x"}); err == nil {
-		t.Error("a folder that cannot be was taken")
+		t.Error("an impossible folder was accepted")
 	}
 }

@@ -121,7 +121,7 @@ func ask(s *Server, h http.Handler, p *unix.Peer, method, target string) *httpte
 	return w
 }
 
-var root, someone = &unix.Peer{UID: 0}, &unix.Peer{UID: 1000, GID: 1000}
+var root, user = &unix.Peer{UID: 0}, &unix.Peer{UID: 1000, GID: 1000}
 
 const idA = "%2Fdemo%2Fa"
 
@@ -135,29 +135,29 @@ func TestRoutes(t *testing.T) {
 		code           int
 		want           string
 	}{
-		{someone, "GET", "/v1/status", 200, `"schema":1`},
-		{someone, "GET", "/v1/workloads", 200, `"id":"/demo/b"`},
-		{someone, "GET", "/v1/workloads/" + idA + "/why", 200, `"earlier":[{`},
-		{someone, "GET", "/v1/workloads/a/why", 200, `"rule":"mao.bind"`},
-		{someone, "GET", "/v1/workloads/demo/why", 404, "could be any of"},
-		{someone, "GET", "/v1/workloads/" + strings.Repeat("x", 5000) + "/why", 404, "5000 bytes"},
-		{someone, "GET", "/v1/workloads/%00%ff/why", 404, "unknown workload"},
-		{someone, "GET", "/v1/workloads/..%2F..%2Fetc/why", 404, "unknown workload"},
-		{someone, "GET", "/v1/decisions?limit=2", 200, `"skipped":0`},
-		{someone, "GET", "/v1/decisions?since=1970-01-01T00:16:43Z", 200, `"1970-01-01T00:16:44Z"`},
-		{someone, "GET", "/v1/decisions?workload=/none", 200, `"decisions":[]`},
-		{someone, "GET", "/v1/decisions?limit=0", 400, "limit"},
-		{someone, "GET", "/v1/decisions?since=yesterday", 400, "yesterday"},
-		{someone, "GET", "/v1/decisions?%zz", 400, "malformed"},
-		{someone, "GET", "/v1/healthz", 200, `"alive":true`},
-		{someone, "GET", "/v1/readyz", 200, `"ready":true`},
-		{someone, "GET", "/v1/metrics", 200, "homenode_ready 1"},
-		{someone, "GET", "/v1/openapi.json", 200, `"openapi":"3.1.0"`},
-		{someone, "GET", "/", 404, "openapi.json"},
-		{someone, "GET", "/v1/status/", 404, "no such path"},
-		{someone, "DELETE", "/v1/status", 405, "DELETE"},
-		{someone, "POST", "/v1/reload", 403, "write_group"},
-		{someone, "PUT", "/v1/workloads/a/exclusion?for=1h", 403, "write_group"},
+		{user, "GET", "/v1/status", 200, `"schema":1`},
+		{user, "GET", "/v1/workloads", 200, `"id":"/demo/b"`},
+		{user, "GET", "/v1/workloads/" + idA + "/why", 200, `"earlier":[{`},
+		{user, "GET", "/v1/workloads/a/why", 200, `"rule":"mao.bind"`},
+		{user, "GET", "/v1/workloads/demo/why", 404, "could be any of"},
+		{user, "GET", "/v1/workloads/" + strings.Repeat("x", 5000) + "/why", 404, "5000 bytes"},
+		{user, "GET", "/v1/workloads/%00%ff/why", 404, "unknown workload"},
+		{user, "GET", "/v1/workloads/..%2F..%2Fetc/why", 404, "unknown workload"},
+		{user, "GET", "/v1/decisions?limit=2", 200, `"skipped":0`},
+		{user, "GET", "/v1/decisions?since=1970-01-01T00:16:43Z", 200, `"1970-01-01T00:16:44Z"`},
+		{user, "GET", "/v1/decisions?workload=/none", 200, `"decisions":[]`},
+		{user, "GET", "/v1/decisions?limit=0", 400, "limit"},
+		{user, "GET", "/v1/decisions?since=yesterday", 400, "yesterday"},
+		{user, "GET", "/v1/decisions?%zz", 400, "malformed"},
+		{user, "GET", "/v1/healthz", 200, `"alive":true`},
+		{user, "GET", "/v1/readyz", 200, `"ready":true`},
+		{user, "GET", "/v1/metrics", 200, "homenode_ready 1"},
+		{user, "GET", "/v1/openapi.json", 200, `"openapi":"3.1.0"`},
+		{user, "GET", "/", 404, "openapi.json"},
+		{user, "GET", "/v1/status/", 404, "no such path"},
+		{user, "DELETE", "/v1/status", 405, "DELETE"},
+		{user, "POST", "/v1/reload", 403, "write_group"},
+		{user, "PUT", "/v1/workloads/a/exclusion?for=1h", 403, "write_group"},
 		{nil, "POST", "/v1/reload", 403, "write_group"},
 		{root, "POST", "/v1/reload", 200, `"waits_for_restart":["api"]`},
 		{root, "PUT", "/v1/workloads/a/exclusion", 400, "1h30m"},
@@ -166,8 +166,8 @@ func TestRoutes(t *testing.T) {
 		{root, "DELETE", "/v1/workloads/" + idA + "/exclusion", 200, `"until":null`},
 		{root, "DELETE", "/v1/workloads/" + idA + "/exclusion", 404, "not excluded"},
 	} {
-		if c.peer == someone { // a user for each: costly answers to one are paced
-			c.peer = &unix.Peer{UID: someone.UID + uint32(i), GID: someone.GID}
+		if c.peer == user { // a user for each: costly answers to one are paced
+			c.peer = &unix.Peer{UID: user.UID + uint32(i), GID: user.GID}
 		}
 		w := ask(s, h, c.peer, c.method, c.target)
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
@@ -297,7 +297,7 @@ func TestWriteGroup(t *testing.T) {
 	}
 	a.config.API.WriteGroup = "root" // every system has it
 	s := serverOf(t, a)
-	for p, want := range map[*unix.Peer]bool{root: true, someone: false, {UID: 7, GID: 0}: true, {UID: 7, GID: 7, Groups: []uint32{5, 0}}: true} {
+	for p, want := range map[*unix.Peer]bool{root: true, user: false, {UID: 7, GID: 0}: true, {UID: 7, GID: 7, Groups: []uint32{5, 0}}: true} {
 		if s.write(*p) != want {
 			t.Errorf("%+v may write: %v", p, !want)
 		}

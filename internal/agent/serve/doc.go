@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve runs the agent with what is around it: its API, metrics, SIGHUP, and
+// Package serve runs the agent together with its API, metrics, SIGHUP, and
 // systemd's notifications.
 //
 //	Run ─┬─ agent.Run
@@ -37,5 +37,6 @@
 // (9.4 against 5.7 MB for a server with one gauge) and 4.4 MB of program, for a format that
 // one loop prints; there are no counters here that live outside the agent's own status.
 //
-// Soak has the agent play a recording, for its memory. Not for: what the agent decides.
+// Soak makes the agent play a recording, to measure its memory. Not for: what the agent
+// decides.
 package serve

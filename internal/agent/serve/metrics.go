@@ -25,7 +25,7 @@ const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 // MetricsInput is what metrics are made of.
 type MetricsInput struct {
 	View     agent.View
-	Read     bool // View is one: a round has ended
+	Read     bool // View is valid: a round has ended
 	Health   agent.Health
 	Version  string
 	Resident unit.Opt[unit.Bytes] // memory of this process
@@ -83,7 +83,7 @@ func shown(in *MetricsInput) []agent.WorkloadStatus {
 	return all[:in.View.MaxWorkloads]
 }
 
-// printer writes lines. A family without series leaves nothing.
+// printer writes lines. It writes nothing for a family without series.
 type printer struct {
 	out    strings.Builder
 	family family
@@ -116,8 +116,8 @@ func (p *printer) line(suffix string, v float64, labels []string) {
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// escape keeps a label's value on its line, and what a terminal would obey out of it; a
-// cgroup may be called anything. Two names stay two labels.
+// escape keeps a label's value on its line, and removes what a terminal would obey: a
+// cgroup may have any name. Different names stay different labels.
 func escape(s string) string {
 	var out strings.Builder
 	for len(s) > 0 {
@@ -146,7 +146,8 @@ func (p *printer) histogram(h agent.Histogram) {
 	p.line("_count", float64(h.Count), nil)
 }
 
-// value writes a figure that knows how it is known; nothing where it is unknown.
+// value writes a figure with its source. It writes nothing if the figure is
+// unknown.
 func value(p *printer, v unit.Value[float64], labels ...string) {
 	if x, ok := v.Get(); ok {
 		p.series(x, append(slices.Clone(labels), "source", v.How.String())...)
@@ -188,7 +189,7 @@ func byNode(p *printer, in *MetricsInput, labels []string, by []unit.Value[float
 	}
 }
 
-// services counts workloads by service: all of them, not only those that are shown.
+// services counts all workloads by service, not only those that are shown.
 type service struct{ workloads, approved, bound, unknown, below float64 }
 
 func services(in *MetricsInput) map[string]service {

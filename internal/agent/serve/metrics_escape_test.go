@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Nothing of a cgroup's name is obeyed by a terminal that shows the metrics.
+// A terminal that shows the metrics obeys nothing in a cgroup's name.
 func TestLabelsArePlain(t *testing.T) {
 	seen := map[string]bool{}
 	for r := rune(1); r < 0x3000; r++ {

@@ -66,8 +66,8 @@ var (
 	labelOf = regexp.MustCompile(`([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"`)
 )
 
-// The format: every line is one, each series once, each family headed once, and every
-// name is in Names.
+// The format: every line is valid, each series is unique, each family has one
+// heading, and every name is in Names.
 func TestDecodeMetrics(t *testing.T) {
 	got := text(t, input(3))
 	seen, families := map[string]bool{}, map[string]bool{}
@@ -96,7 +96,7 @@ func TestDecodeMetrics(t *testing.T) {
 		`homenode_workload_local_access_ratio{workload="/w001",service="s",source="modelled"} 0.5`,
 		`homenode_workload_local_page_ratio{workload="/w001",service="s",source="estimated"} 0.25`,
 		`homenode_workload_bound{workload="/w001",service="s",node="4"} 1`,
-		`workload="/a\"b\\c\nd\\xff"`, // bytes that are no text, as two backslashes: one of the format
+		`workload="/a\"b\\c\nd\\xff"`, // bytes that are not text get two backslashes: one is the format's
 		`homenode_round_seconds_bucket{le="0.00025"} 2`, `homenode_round_seconds_bucket{le="+Inf"} 3`,
 		`homenode_steps_total{step="set-cpus",status="done"} 1`, `homenode_service_below_target_workloads{service="s"} 1`, `homenode_service_unknown_workloads{service="s"} 1`,
 		`homenode_node_traffic_bytes_per_second{node="0",source="modelled"} 262144`,
@@ -126,7 +126,7 @@ func TestDecisionMaxWorkloads(t *testing.T) {
 	}
 }
 
-// Before the first round there is a health, and nothing else.
+// Before the first round there is only health.
 func TestMetricsBeforeTheFirstRound(t *testing.T) {
 	got := text(t, MetricsInput{})
 	if !strings.Contains(got, "homenode_ready 0\n") || strings.Contains(got, "homenode_rounds_total") {
@@ -157,7 +157,7 @@ func checkExpr(t *testing.T, where, expr string, labels map[string]map[string]bo
 	}
 }
 
-// labelsOf are the labels that each metric really has.
+// labelsOf returns the labels that each metric really has.
 func labelsOf(t *testing.T) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for line := range strings.Lines(text(t, input(3))) {
@@ -173,7 +173,7 @@ func labelsOf(t *testing.T) map[string]map[string]bool {
 	return all
 }
 
-// Every query of the dashboard asks for what there is.
+// Every query of the dashboard uses only existing metrics and labels.
 func TestDashboard(t *testing.T) {
 	data, err := os.ReadFile("../../../deploy/grafana/homenode.json")
 	if err != nil {
@@ -203,7 +203,7 @@ func TestDashboard(t *testing.T) {
 		ids[p.ID] = true
 		for _, q := range p.Targets {
 			if len(metricName.FindAllString(q.Expr, -1)) == 0 {
-				t.Errorf("%s asks for nothing of homenode's: %s", p.Title, q.Expr)
+				t.Errorf("%s uses no metric of homenode: %s", p.Title, q.Expr)
 			}
 			checkExpr(t, p.Title, q.Expr, labels)
 			name := metricName.FindString(q.Expr)
@@ -221,8 +221,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// The alert rules have the form that Prometheus reads, so far as it can be told without
-// it, and ask for what there is.
+// The alert rules have the form that Prometheus reads, as far as a test without
+// Prometheus can tell, and use only existing metrics.
 func TestAlerts(t *testing.T) {
 	data, err := os.ReadFile("../../../deploy/prometheus/alerts.yaml")
 	if err != nil {

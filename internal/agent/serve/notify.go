@@ -18,7 +18,7 @@ func notify(state ...string) error {
 	if path == "" {
 		return nil
 	}
-	if rest, ok := strings.CutPrefix(path, "@"); ok { // an abstract one
+	if rest, ok := strings.CutPrefix(path, "@"); ok { // an abstract socket
 		path = "\x00" + rest
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -32,8 +32,8 @@ func notify(state ...string) error {
 	return nil
 }
 
-// mostSilent is how long systemd is not told at most: one beat that is left out, as a round
-// is just late, must not bring the next one close to the end.
+// mostSilent is the longest time without a beat: if one beat is left out because a round is
+// just late, the next one must not come close to the timeout.
 const mostSilent = 10 * time.Second
 
 // watchdog is how often systemd is to hear of this process: a quarter of what it waits

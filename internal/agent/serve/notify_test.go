@@ -19,7 +19,7 @@ func TestSend(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n")
 	t.Setenv("NOTIFY_SOCKET", path)
 	if err := notify("READY=1"); err == nil {
-		t.Error("nobody listens, and that was no error")
+		t.Error("no process listens, and Send returned no error")
 	}
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

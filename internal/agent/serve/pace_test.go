@@ -41,7 +41,7 @@ func TestCostlyAnswersArePaced(t *testing.T) {
 			end()
 		}
 		if share := busy.Seconds() / time.Since(began).Seconds(); share > 0.22 || share < 0.1 {
-			t.Errorf("he had %v of the time", share)
+			t.Errorf("the user had %v of the time", share)
 		}
 		time.Sleep(time.Minute)
 		if _, ok := p.begin(ctx, other); !ok || len(p.until) > 0 {

@@ -19,16 +19,17 @@ import (
 	"homenode/internal/kernel"
 )
 
-// gcPercent has the collector run when the heap has grown by a quarter instead of doubled.
-// What is alive is a few MB, and a round makes as much garbage: this keeps it from being
-// resident. Go's own 100 would save 0.6 ms of CPU a round and take 6 MB more (make bench-agent).
+// gcPercent makes the collector run when the heap has grown by a quarter instead of doubled.
+// Live data is a few MB, and a round makes as much garbage: this keeps the garbage from staying
+// resident. Go's default of 100 would save 0.6 ms of CPU time a round and take 6 MB more (make
+// bench-agent).
 const gcPercent = 25
 
-// StaySmall comes before anything is read.
+// StaySmall must be called before anything is read.
 func StaySmall() { debug.SetGCPercent(gcPercent) }
 
-// Run runs the loop with what is around it: the API, metrics over TCP if they are
-// wanted, SIGHUP, and systemd.
+// Run runs the loop together with the API, metrics over TCP if configured,
+// SIGHUP, and systemd's notifications.
 func Run(ctx context.Context, a *agent.Agent, version string, log *slog.Logger, hangup <-chan os.Signal) error {
 	around, end := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -46,7 +47,8 @@ func Run(ctx context.Context, a *agent.Agent, version string, log *slog.Logger, 
 	return err
 }
 
-// openAPI opens the sockets. One that nobody asked for is only warned of.
+// openAPI opens the sockets. If the configuration does not name one, its
+// failure is only a warning.
 func openAPI(ctx context.Context, a *agent.Agent, version string, log *slog.Logger, all *sync.WaitGroup) error {
 	c := a.Config()
 	s, err := NewServer(a, ServerOptions{Version: version, Log: log})
@@ -81,16 +83,17 @@ func openAPI(ctx context.Context, a *agent.Agent, version string, log *slog.Logg
 	return nil
 }
 
-// Hangups is for the first thing that an agent does, and lasts until the process ends: a
-// SIGHUP while settings are put back, at the start or at the end, must not end it there. One
-// that comes before the loop is a reload once it turns.
+// Hangups is the first thing that an agent calls, and lasts until the process ends. A SIGHUP
+// while settings are restored, at the start or at the end, must not end the agent. A SIGHUP
+// before the loop runs becomes a reload when it runs.
 func Hangups() <-chan os.Signal {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	return hangup
 }
 
-// reloadOnHangup: systemd's Type=notify-reload and 'systemctl reload' send SIGHUP.
+// reloadOnHangup reloads on SIGHUP, which systemd sends for Type=notify-reload and
+// 'systemctl reload'.
 func reloadOnHangup(ctx context.Context, a *agent.Agent, log *slog.Logger, hangup <-chan os.Signal) {
 	for {
 		select {
@@ -100,14 +103,14 @@ func reloadOnHangup(ctx context.Context, a *agent.Agent, log *slog.Logger, hangu
 		}
 		tellSystemd(log, "RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", kernel.Monotonic().Microseconds()))
 		status := "STATUS=watching"
-		if _, err := a.Reload(); err != nil { // it is logged
+		if _, err := a.Reload(); err != nil { // Reload logs it
 			status = "STATUS=watching; the last configuration was refused"
 		}
 		tellSystemd(log, "READY=1", status)
 	}
 }
 
-// feedWatchdog tells systemd that the loop turns, for as long as it does.
+// feedWatchdog tells systemd that the loop runs, for as long as it does.
 func feedWatchdog(ctx context.Context, a *agent.Agent, log *slog.Logger) {
 	every := watchdog()
 	if every == 0 {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// From the first moment on a hang-up ends no agent: it waits for the loop.
+// From its first moment on, an agent does not end on SIGHUP: the signal waits
+// for the loop.
 func TestHangupWaits(t *testing.T) {
 	hangup := Hangups()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
@@ -18,7 +19,7 @@ func TestHangupWaits(t *testing.T) {
 	select {
 	case <-hangup:
 	case <-time.After(5 * time.Second):
-		t.Error("no hang-up came")
+		t.Error("no SIGHUP arrived")
 	}
 }
 

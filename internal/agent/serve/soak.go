@@ -14,7 +14,7 @@ import (
 	"homenode/internal/kernel"
 )
 
-// SoakResult is what an agent cost that played a recording.
+// SoakResult is what an agent cost while it played a recording.
 type SoakResult struct {
 	Schema    int     `json:"schema"`
 	Rounds    uint64  `json:"rounds"`
@@ -22,8 +22,8 @@ type SoakResult struct {
 	Nodes     int     `json:"nodes"`
 	Seconds   float64 `json:"wall_s"`
 	CPU       float64 `json:"cpu_s"`
-	// Of /proc/self/status at the end: the most that was ever resident, and what of it is
-	// now anonymous, or the program's own file.
+	// From /proc/self/status at the end: the peak of resident memory, and how much of the
+	// memory that is resident now is anonymous or the program's own file.
 	PeakBytes int64             `json:"vm_hwm_bytes"`
 	AnonBytes int64             `json:"rss_anon_bytes"`
 	FileBytes int64             `json:"rss_file_bytes"`
@@ -31,9 +31,9 @@ type SoakResult struct {
 	Decisions map[string]uint64 `json:"decisions"`
 }
 
-// Soak plays a recording to the agent's own loop, as fast as it goes.
+// Soak plays a recording to the agent's own loop, as fast as possible.
 func Soak(ctx context.Context, c agent.Config, tape *agent.Tape, version string, rounds uint64) (SoakResult, error) {
-	c.Log.Level = "error" // a day's log lines at once say nothing
+	c.Log.Level = "error" // a day's log lines at once are of no use
 	log, _ := agent.Logger(os.Stderr, c.Log)
 	a, err := agent.New(ctx, agent.Options{Config: c, Rounds: rounds, Log: log, Play: tape})
 	if err != nil {
@@ -58,8 +58,8 @@ func Soak(ctx context.Context, c agent.Config, tape *agent.Tape, version string,
 	return out, nil
 }
 
-// statusBytes is a line "VmHWM:	   12345 kB" of /proc/PID/status. One that is not there is
-// an error: 0 would be below every limit.
+// statusBytes parses a line "VmHWM:          12345 kB" of /proc/PID/status. A missing line
+// is an error: 0 would be below every limit.
 func statusBytes(text []byte, name string) (int64, error) {
 	for line := range strings.Lines(string(text)) {
 		rest, ok := strings.CutPrefix(line, name+":")

@@ -15,32 +15,32 @@ import (
 	"homenode/internal/set"
 )
 
-// Actor moves threads, and puts back.
+// Actor moves threads and restores them.
 type Actor interface {
 	DryRun() bool
 	Apply(ctx context.Context, s action.Step) action.Outcome
-	// Know names the threads that inherited nothing, whatever their affinity is.
+	// Know names the threads that inherited nothing, whatever their affinity.
 	Know(known func(tid int, start uint64) bool)
-	// Passing says that a thread that was given back may have started others before.
+	// Passing says that a restored thread may have started other threads before.
 	Passing() bool
-	// GiveBack gives threads that inherited an affinity of ours what they would have.
+	// GiveBack restores the affinity of threads that inherited one of ours.
 	GiveBack() ([]journal.Restored, error)
 	Tidy() error
 	PutBack(ctx context.Context) ([]journal.Restored, error)
-	// PutBackWithout puts back although the run hangs, maybe in one of these calls; false:
-	// it has ended before that began.
+	// PutBackWithout restores although the run hangs, maybe in one of these calls. It
+	// returns false if the run ended before.
 	PutBackWithout(ctx context.Context, ended func() bool) (restored []journal.Restored, hung bool, err error)
 }
 
-// Journalled acts on this host. Close gives up the journal's lock.
+// Journalled acts on this host. Close releases the journal's lock.
 type Journalled struct {
 	dir   string
-	j     *journal.Journal // given up: nothing is changed with it any more
+	j     *journal.Journal // once given up, it changes nothing any more
 	owner journal.Owner
 	apply *journal.Applier
 }
 
-// Open takes the journal's lock and puts back what a killed homenode left.
+// Open takes the journal's lock and restores what a killed homenode left.
 func Open(ctx context.Context, dir string, owner journal.Owner) (*Journalled, []journal.Restored, error) {
 	j, err := journal.Open(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func joinClose(err error, j *journal.Journal) error {
 	return err
 }
 
-// DryRun is false: it acts.
+// DryRun is false: this actor acts.
 func (a *Journalled) DryRun() bool { return false }
 
 // Apply takes a step.
@@ -69,7 +69,7 @@ func (a *Journalled) Apply(ctx context.Context, s action.Step) action.Outcome {
 	return a.apply.Apply(ctx, s)
 }
 
-// Know names the threads that inherited nothing.
+// Know names the threads that inherited nothing of ours.
 func (a *Journalled) Know(known func(tid int, start uint64) bool) {
 	a.j.Know(func(s journal.Setting, start uint64) bool {
 		tid, ok := affinity.TIDOf(s)
@@ -77,10 +77,12 @@ func (a *Journalled) Know(known func(tid int, start uint64) bool) {
 	})
 }
 
-// Passing says that a thread is on record only for those that it started.
+// Passing says that a thread is on record only because of the threads that it
+// started.
 func (a *Journalled) Passing() bool { return a.j.Passing() }
 
-// GiveBack looks for threads that inherited an affinity of ours.
+// GiveBack looks for threads that inherited an affinity of ours, and restores
+// theirs.
 func (a *Journalled) GiveBack() ([]journal.Restored, error) { return a.j.GiveBack(a.owner) }
 
 // Tidy shortens the journal: it ends the records of threads that have ended.
@@ -89,12 +91,12 @@ func (a *Journalled) Tidy() error {
 	return errors.Join(err, a.j.Compact())
 }
 
-// PutBack puts back all that is outstanding.
+// PutBack restores all that is outstanding.
 func (a *Journalled) PutBack(ctx context.Context) ([]journal.Restored, error) {
 	return a.j.Restore(ctx, a.owner)
 }
 
-// PutBackWithout gives up the journal and opens it anew.
+// PutBackWithout gives up the journal and opens it again.
 func (a *Journalled) PutBackWithout(ctx context.Context, ended func() bool) ([]journal.Restored, bool, error) {
 	hung, err := a.j.TakeFrom(ctx, ended)
 	if err != nil || !hung {
@@ -104,15 +106,15 @@ func (a *Journalled) PutBackWithout(ctx context.Context, ended func() bool) ([]j
 	return restored, true, err
 }
 
-// Ours says whether a thread's affinity was set by homenode and still is so.
+// Ours says whether homenode set a thread's affinity and it is unchanged since.
 func (a *Journalled) Ours(tid int, start uint64, cpus set.CPUSet) bool {
 	return a.j.OursOf(affinity.Setting(tid), start, cpus.String())
 }
 
-// Close gives up the lock.
+// Close releases the lock.
 func (a *Journalled) Close() error { return a.j.Close() }
 
-// Dry is a dry run.
+// Dry is the actor of a dry run.
 type Dry struct{}
 
 // DryRun is true.
@@ -123,25 +125,25 @@ func (Dry) Apply(_ context.Context, s action.Step) action.Outcome {
 	return action.Outcome{Step: s, Status: action.DryRun}
 }
 
-// Know is not needed.
+// Know does nothing.
 func (Dry) Know(func(int, uint64) bool) {}
 
 // Passing is false.
 func (Dry) Passing() bool { return false }
 
-// PutBackWithout has nothing to put back.
+// PutBackWithout has nothing to restore.
 func (Dry) PutBackWithout(context.Context, func() bool) ([]journal.Restored, bool, error) {
 	return nil, true, nil
 }
 
-// GiveBack has nobody to look for.
+// GiveBack finds no threads.
 func (Dry) GiveBack() ([]journal.Restored, error) { return nil, nil }
 
 // Tidy does nothing.
 func (Dry) Tidy() error { return nil }
 
-// PutBack has nothing to put back.
+// PutBack has nothing to restore.
 func (Dry) PutBack(context.Context) ([]journal.Restored, error) { return nil, nil }
 
-// ownCPU is what homenode itself has used.
+// ownCPU is the CPU time that homenode itself has used.
 func ownCPU() time.Duration { return kernel.ProcessCPU() }

@@ -7,10 +7,10 @@
 //	  kernel.ThreadReader ─▶ Window ─▶ a policy ─▶ Pins ─▶ actuate ─▶ Steps
 //	        ▲                                                      │
 //	        └── outcomes ◀── journal.Applier ─▶ owner/affinity ◀────┘
-//	  then, where threads were moved or new ones are pinned: give back what was inherited
+//	  if threads were moved or new ones are pinned: restore the threads that inherited
 //
-// It starts by putting back what a killed homenode left, and ends by putting back what
-// it still holds itself.
+// It starts by restoring what a killed homenode left, and ends by restoring what it
+// still holds itself.
 //
 // It is NOT for: cgroups (agent), or choosing (policy/brm).
 package threadagent

@@ -10,18 +10,18 @@ import (
 	"homenode/internal/journal"
 )
 
-// endLimit is how long a window that is under way may take once the run is told to end.
-// Reading hangs where a process's memory map is locked, or a file of the kernel does not
-// answer. Higher waits longer for what never ends; lower gives up on slow readings, which
-// is safe.
+// endLimit is how long the current window may take once the run is told to end. A read
+// hangs if a process's memory map is locked, or if a file of the kernel does not answer.
+// A higher limit waits longer for what never ends. A lower one gives up on slow reads,
+// which is safe.
 const endLimit = 10 * time.Second
 
 // watched runs, and does not wait for what hangs:
 //
-//  1. Once it is told to end, the loop has endLimit to come to its end, and then
-//     putBackLimit to put everything back.
-//  2. Of a loop that is stuck the journal is taken away, and everything put back without
-//     it. Its sums are not read: it may go on writing them.
+//  1. Once it is told to end, the loop has endLimit to finish, and then putBackLimit to
+//     restore everything.
+//  2. If the loop is stuck, the journal is taken from it, and everything is restored
+//     without it. Its sums are not read, because it may still write them.
 func (r *run) watched(ctx context.Context) (Summary, error) {
 	over := make(chan error, 1)
 	go func() { over <- r.whole(ctx) }()
@@ -48,7 +48,7 @@ func (r *run) watched(ctx context.Context) (Summary, error) {
 	}
 }
 
-// without is number 2.
+// without is step 2.
 func (r *run) without(over <-chan error) (Summary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), putBackLimit)
 	defer cancel()
@@ -59,7 +59,7 @@ func (r *run) without(over <-chan error) (Summary, error) {
 	}
 	s := Summary{
 		Schema: schema, Period: r.o.Period, Hold: r.o.Hold, DryRun: r.o.Actor.DryRun(), Events: r.o.Reader.EventTable(), Hung: true,
-		Processes: []Process{}, Problems: []string{fmt.Sprintf("the last window hangs for more than %v: what was set is put back without it", endLimit)},
+		Processes: []Process{}, Problems: []string{fmt.Sprintf("the last window has hung for more than %v: the settings are restored without it", endLimit)},
 	}
 	for _, x := range restored {
 		if x.Result == journal.PutBack {

@@ -23,7 +23,7 @@ type affinities struct {
 	mu     sync.Mutex
 	of     map[journal.Setting]string
 	writes int
-	stuck  func(call string) // nil: none hangs
+	stuck  func(call string) // nil: no call hangs
 }
 
 func affinityOf(tid int) journal.Setting {
@@ -74,7 +74,7 @@ func (a *affinities) have() (string, int) {
 	return a.of[affinityOf(5)], a.writes
 }
 
-// hanging is a reader that hangs at a window.
+// hanging is a reader that hangs in one window.
 type hanging struct {
 	*world
 	at    int
@@ -89,8 +89,8 @@ func (h *hanging) Read(ctx context.Context) (window.Window, error) {
 	return w, err
 }
 
-// TestEndsWhateverHangs: in whatever the run hangs when it is told to end, it ends, the
-// thread has its affinity back, and what hung changes nothing any more.
+// TestEndsWhateverHangs: wherever the run hangs when it is told to end, it ends, the
+// thread has its affinity back, and the call that hung changes nothing any more.
 func TestEndsWhateverHangs(t *testing.T) {
 	for _, in := range []string{"reading", "read", "write"} {
 		synctest.Test(t, func(t *testing.T) { endsWhileHanging(t, in) })
@@ -112,7 +112,7 @@ func endsWhileHanging(t *testing.T, in string) {
 		h.at = 20
 	}
 	calls := 0
-	owner.stuck = func(call string) { // the step's, not of what puts back
+	owner.stuck = func(call string) { // only the step's call hangs, not the restoring one
 		if calls++; call == in && ctx.Err() == nil {
 			hang()
 		}
@@ -128,7 +128,7 @@ func endsWhileHanging(t *testing.T, in string) {
 		t.Errorf("%s: %+v, %v", in, sum, err)
 	}
 	at, writes := owner.have()
-	if at != "0-3" || !strings.Contains(strings.Join(w.said, "\n"), "hangs for more than 10s") {
+	if at != "0-3" || !strings.Contains(strings.Join(w.said, "\n"), "has hung for more than 10s") {
 		t.Errorf("%s: the affinity is %s, said %q", in, at, w.said)
 	}
 	close(let)

@@ -10,9 +10,9 @@ import (
 	"homenode/internal/window"
 )
 
-// meet remembers the threads that are there. A thread that was there before us, or is not
-// pinned when it is first seen, has inherited nothing of ours; what it is pinned to later
-// is not our doing. meet returns how many others there are: new ones that are pinned.
+// meet remembers the present threads. A thread that was there before us, or is not pinned
+// when it is first seen, has inherited nothing of ours; a later affinity is not ours
+// either. meet returns how many others there are: new threads that are pinned.
 func (r *run) meet(w window.Window, all bool) (strangers int) {
 	threads := 0
 	for i := range w.Workloads {
@@ -40,7 +40,7 @@ func (r *run) isKnown(tid int, start uint64) bool {
 	return ok && known == start
 }
 
-// prune forgets threads that are not there any more.
+// prune forgets threads that have ended.
 func (r *run) prune(w window.Window) {
 	there := map[int]bool{}
 	for i := range w.Workloads {
@@ -64,9 +64,10 @@ func (r *run) prune(w window.Window) {
 // some milliseconds of a process with thousands of threads.
 const searchEvery = 100 * time.Millisecond
 
-// giveBack looks for threads that inherited what we gave to those that started them: after
-// a thread was moved, and where a new one is pinned. A thread that is still pinned after
-// it was pinned by another process. When it fails, the next window tries again.
+// giveBack searches for threads that inherited an affinity that we gave to their parents.
+// It does so after a thread was moved, and if a new thread is pinned. A thread that is
+// still pinned afterwards was pinned by another process. If it fails, the next window
+// tries again.
 func (r *run) giveBack(w window.Window, strangers int) {
 	now := r.o.Now()
 	if strangers == 0 && !r.o.Actor.Passing() || !r.searched.IsZero() && now.Sub(r.searched) < searchEvery {
@@ -89,7 +90,7 @@ func (r *run) giveBack(w window.Window, strangers int) {
 // plannedMove is where a dry run would have put a thread.
 type plannedMove struct {
 	start uint64
-	node  int // index; −1: back to what it had
+	node  int // index; −1: its own affinity again
 }
 
 // isNewMove is false where a dry run has said this before: since no thread is moved, a policy

@@ -30,7 +30,7 @@ import (
 	"homenode/internal/window"
 )
 
-// softPerf opens the kernel's own events in the place of a PMU's.
+// softPerf opens the kernel's software events in place of a PMU's.
 type softPerf struct{ unix.LivePerf }
 
 func (p softPerf) OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, error) {
@@ -39,8 +39,9 @@ func (p softPerf) OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, err
 	return p.LivePerf.OpenInGroup(&soft, tid, group)
 }
 
-// The whole loop on this kernel every 10 ms, with a policy that moves a thread to and
-// fro: where it may run is in the end what it was, let go of or held.
+// The whole loop runs on this kernel every 10 ms, with a policy that moves a thread
+// to and fro. At the end the thread may run where it could before, whether it was
+// held or not.
 func TestLiveLoop(t *testing.T) {
 	kerneltest.InMemory(t)
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
@@ -74,7 +75,7 @@ func TestLiveLoop(t *testing.T) {
 					ours++
 				}
 				if th.Pinned {
-					t.Errorf("what is ours is taken for somebody else's: %+v", th)
+					t.Errorf("an affinity of ours is taken for another process's: %+v", th)
 				}
 				to := cpus.IDs()[n%cpus.Len()]
 				n++
@@ -97,12 +98,13 @@ func TestLiveLoop(t *testing.T) {
 			t.Errorf("hold %v: %v, %v, was %v", hold, after, err, before)
 		}
 		if cpus.Len() > 1 && (ours > 0) != hold {
-			t.Errorf("hold %v: %d times it was ours", hold, ours)
+			t.Errorf("hold %v: it was ours %d times", hold, ours)
 		}
 	}
 }
 
-// What is ours is so of one thread, not of the next one that has its number.
+// An affinity of ours belongs to one thread, not to the next one with the same
+// number.
 func TestOursIsOfAStart(t *testing.T) {
 	cmd := exec.Command("sleep", "30")
 	if err := cmd.Start(); err != nil {
@@ -133,16 +135,16 @@ func TestOursIsOfAStart(t *testing.T) {
 		t.Fatal(o.Detail)
 	}
 	if !a.Ours(tid, before.ID, one) || a.Ours(tid, before.ID+9, one) || a.Ours(tid, before.ID, all) {
-		t.Error("not by start")
+		t.Error("the start of the thread is not compared")
 	}
 	if _, err := a.PutBack(context.Background()); err != nil || a.Ours(tid, before.ID, one) {
 		t.Error(err)
 	}
 }
 
-// parent has this binary start a thread every 10 ms, each of which stays, say when
-// there are some, and go on by two for each byte of its input: a slow test has no more
-// threads to look after than a quick one.
+// parent makes this binary start a thread every 10 ms, each of which stays. It reports
+// when there are atFirst of them, and starts two more for each byte of its input: a
+// slow test has no more threads to handle than a quick one.
 const parent = "HOMENODE_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -173,10 +175,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// atFirst is how many threads there are when it is ready, and are moved.
+// atFirst is how many threads exist when the program is ready. These are moved.
 const atFirst = 5
 
-// giving counts who is given back what he inherited.
+// giving counts the threads whose own affinity is restored after they inherited
+// one.
 type giving struct {
 	*Journalled
 	n int
@@ -192,8 +195,9 @@ func (g *giving) GiveBack() ([]journal.Restored, error) {
 	return all, err
 }
 
-// All that a held process starts is its own in the end, found while it ran or by the
-// last look: with the real reader, owner and journal.
+// All threads that a held process starts have their own affinity at the end, whether
+// they were found while it ran or by the last search. The reader, owner and journal
+// are real.
 func TestLiveHoldLeavesNothing(t *testing.T) {
 	kerneltest.InMemory(t)
 	cmd := exec.Command(os.Args[0])
@@ -234,7 +238,7 @@ func TestLiveHoldLeavesNothing(t *testing.T) {
 	n, inherited := 0, &giving{Journalled: a}
 	holdFirst := func(_ machine.Machine, w window.Window) (all []action.Action, _ []action.Reason) {
 		in.Write([]byte{0})
-		if n++; n%5 == 1 && n < 90 { // to and fro, those that were there at first
+		if n++; n%5 == 1 && n < 90 { // to and fro: the threads of the start
 			for _, th := range w.Workloads[0].Threads[:atFirst] {
 				all = append(all, action.Action{Kind: action.Pin, Workload: w.Workloads[0].ID, Thread: th.ID, CPUs: set.FromCPUs(cpus.IDs()[n/5%2])})
 			}

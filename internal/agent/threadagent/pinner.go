@@ -19,14 +19,14 @@ import (
 	"homenode/internal/window"
 )
 
-// The shortest period: reading takes some 20 µs of each thread that runs, and less
-// tells little. The longest: what was counted over hours says nothing of now.
+// The shortest period: reading takes some 20 µs per running thread, and a shorter
+// window tells little. The longest: counts of hours say nothing about now.
 const (
 	MinPeriod = 10 * time.Millisecond
 	MaxPeriod = time.Hour
 )
 
-// CheckPeriod says what a period must be.
+// CheckPeriod returns an error if a period is out of range.
 func CheckPeriod(p time.Duration) error {
 	if p < MinPeriod || p > MaxPeriod {
 		return fmt.Errorf("period %v: want %v to %v", p, MinPeriod, MaxPeriod)
@@ -43,18 +43,18 @@ type Reader interface {
 	Threads() int
 }
 
-// Policy decides; what it remembers is its own.
+// Policy decides. It keeps its own state.
 type Policy func(m machine.Machine, w window.Window) ([]action.Action, []action.Reason)
 
-// Options of a run.
+// Options are the options of a run.
 type Options struct {
 	Reader Reader
 	Policy Policy
 	Actor  Actor
 	Period time.Duration
 	For    time.Duration // 0: until the context ends
-	Hold   bool          // the policy leaves threads pinned where they were put
-	// Stay goes on when no thread is left: more may come, of a service that restarts.
+	Hold   bool          // the policy keeps threads pinned where it put them
+	// Stay continues when no thread is left: a service that restarts may start more.
 	Stay bool
 	Say  func(line string)
 	// Now and Sleep are the clock; nil: the machine's.
@@ -62,7 +62,7 @@ type Options struct {
 	Sleep func(ctx context.Context, d time.Duration)
 }
 
-// run is one Run.
+// run is the state of one Run.
 type run struct {
 	o         Options
 	sum       Summary
@@ -84,9 +84,9 @@ type run struct {
 	back      chan struct{} // closed: the loop is over, and puts back
 }
 
-// Run loops until the context ends, the time is over, or no thread is left, then puts back
-// what it holds. Trouble in one window is reported and the next one tries again, up to
-// mostFailed in a row.
+// Run loops until the context ends, the time is over, or no thread is left. Then it
+// restores what it holds. If a window fails, that is reported and the next one tries
+// again, up to mostFailed in a row.
 func Run(ctx context.Context, o Options) (Summary, error) {
 	if err := CheckPeriod(o.Period); err != nil {
 		return Summary{}, err
@@ -104,7 +104,7 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	return r.watched(ctx)
 }
 
-// whole is a run from its first window until everything is back.
+// whole is a run from its first window until everything is restored.
 func (r *run) whole(ctx context.Context) error {
 	cpu := ownCPU()
 	err := r.loop(ctx)
@@ -122,17 +122,18 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// mostFailed is how many windows in a row may fail to be read: one does while CPUs come
-// or go.
+// mostFailed is how many windows in a row may fail. One fails when CPUs go online or
+// offline.
 const mostFailed = 10
 
-// mostSlow is how many may be slow before that is more than a moment's load of others.
+// mostSlow is how many rounds in a row may be slow before it is more than a short load
+// of other processes.
 const mostSlow = 10
 
-// loop begins a window each period. One that begins late moves all that follow, for a
-// window must not be shorter than a period.
+// loop begins a window each period. One that begins late delays all that follow,
+// because a window must not be shorter than a period.
 func (r *run) loop(ctx context.Context) error {
-	w, err := r.o.Reader.Read(ctx) // it only primes
+	w, err := r.o.Reader.Read(ctx) // the first read only sets the baseline
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (r *run) loop(ctx context.Context) error {
 			break
 		}
 		if r.failed == 0 && !r.left && !r.o.Stay {
-			r.o.Say("no thread is left to move: all processes have ended")
+			r.o.Say("all processes have ended: there is no thread left to move")
 			break
 		}
 	}
@@ -167,9 +168,9 @@ func (r *run) loop(ctx context.Context) error {
 	return nil
 }
 
-// pause is from the beginning of a window to that of the next: a period, but where
-// mostSlow in a row take longer than that, twice what they take, so that half of a
-// CPU's time is left.
+// pause is the time from the beginning of a window to that of the next: a period,
+// or, if mostSlow rounds in a row take longer, twice what they take. That leaves
+// half of a CPU's time free.
 func (r *run) pause() time.Duration {
 	if r.slow++; r.lasted <= r.o.Period {
 		r.slow = 0
@@ -184,7 +185,8 @@ func (r *run) pause() time.Duration {
 	return 2 * r.lasted
 }
 
-// tolerate tells what went wrong in a window; an error, when it did too often.
+// tolerate reports what went wrong in a window. It returns an error if that
+// happened too often.
 func (r *run) tolerate(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		r.failed = 0
@@ -197,7 +199,7 @@ func (r *run) tolerate(ctx context.Context, err error) error {
 	return fmt.Errorf("%d windows in a row: %w", r.failed, err)
 }
 
-// round is one window of the loop (control.Loop), and what is summed up of it.
+// round is one window of the loop (control.Loop), with its sums.
 func (r *run) round(ctx context.Context) error {
 	if _, err := r.control.Round(ctx); err != nil {
 		return err
@@ -207,7 +209,7 @@ func (r *run) round(ctx context.Context) error {
 	return nil
 }
 
-// host is the loop's world.
+// host is what the loop acts on.
 type host struct{ *run }
 
 func (h host) Machine() machine.Machine { return h.o.Reader.Machine() }
@@ -227,7 +229,7 @@ func (h host) Read(ctx context.Context) (window.Window, error) {
 	return w, nil
 }
 
-// decide is the loop's policy.
+// decide runs the loop's policy.
 func (r *run) decide(m machine.Machine, w window.Window) (actions []action.Action) {
 	actions, r.reasons = r.o.Policy(m, w)
 	return actions
@@ -240,8 +242,8 @@ func candidates(w window.Window) bool {
 	})
 }
 
-// tidyAfter is how many steps are taken before the journal is shortened: of some
-// hundred bytes each.
+// tidyAfter is how many steps are taken before the journal is shortened. A step
+// takes a few hundred bytes in it.
 const tidyAfter = 4096
 
 // apply takes one step.
@@ -252,7 +254,7 @@ func (r *run) apply(ctx context.Context, s action.Step) action.Outcome {
 	return r.o.Actor.Apply(ctx, s)
 }
 
-// took counts an outcome, and has the journal shortened in time.
+// took counts an outcome, and shortens the journal from time to time.
 func (r *run) took(o action.Outcome) {
 	r.count(o)
 	if r.steps++; r.steps%tidyAfter == 0 {
@@ -287,7 +289,8 @@ func (r *run) count(o action.Outcome) {
 	}
 }
 
-// problem keeps each sentence once, and not without end: the others are counted.
+// problem keeps each sentence once, and a limited number of them: the others are
+// counted.
 func (r *run) problem(text string) {
 	const most = 100
 	switch {
@@ -302,10 +305,11 @@ func (r *run) problem(text string) {
 	}
 }
 
-// putBackLimit is how long an ending run tries.
+// putBackLimit is how long an ending run tries to restore.
 const putBackLimit = 30 * time.Second
 
-// putBack undoes what is held, and what was inherited of it. What fails stays in the journal for `homenode restore`.
+// putBack restores what is held, and what was inherited of it. What fails stays in the journal for `homenode
+// restore`.
 func (r *run) putBack() error {
 	ctx, cancel := context.WithTimeout(context.Background(), putBackLimit)
 	defer cancel()
@@ -322,10 +326,10 @@ func (r *run) putBack() error {
 	return err
 }
 
-// lineEvery is how often a line is said at most.
+// lineEvery is the shortest time between two lines.
 const lineEvery = time.Second
 
-// tell says where all threads are, when that changed.
+// tell reports where all threads are, when that changed.
 func (r *run) tell(parts []string) {
 	now := r.o.Now()
 	line := strings.Join(parts, "; ")

@@ -25,19 +25,19 @@ var nodes = []window.Node{{ID: 0, CPUs: set.FromCPUs(0, 1)}, {ID: 1, CPUs: set.F
 // world is reader, actor and clock in one: threads are where they were put.
 type world struct {
 	now     time.Time
-	slow    time.Duration // what a read takes
+	slow    time.Duration // duration of a read
 	on      map[int]int   // CPU by thread
 	allowed map[int]set.CPUSet
 	pinned  map[int]bool
 	ours    map[int]bool
 	late    map[int]int // threads that appear with the n-th read
 	reads   int
-	ended   int // read from which nobody is left; 0: never
+	ended   int // read from which on no thread is left; 0: never
 	err     error
 
 	starts  map[int]uint64
-	watched bool  // somebody whom we may not move is there, too
-	failing []int // reads that fail with err; none: all do
+	watched bool  // there is also a thread that we may not move
+	failing []int // reads that fail with err; empty: all fail
 
 	dry       bool
 	refuse    map[int]action.Outcome
@@ -66,8 +66,8 @@ func (w *world) EventTable() string       { return "fake" }
 func (w *world) CPUTime() time.Duration   { return time.Duration(w.reads) * 50 * time.Microsecond }
 func (w *world) Threads() int             { return len(w.on) }
 
-// Read: on node 1 a thread waits 100 cycles a request and all its reads are local, on
-// node 0 300 and none is.
+// Read: on node 1 a thread waits 100 cycles per request and all its reads are local.
+// On node 0 it waits 300 cycles and none is local.
 func (w *world) Read(context.Context) (window.Window, error) {
 	w.reads++
 	w.now = w.now.Add(w.slow)
@@ -129,7 +129,7 @@ func (w *world) Apply(_ context.Context, s action.Step) action.Outcome {
 func (w *world) Know(known func(int, uint64) bool) { w.known = known }
 func (w *world) Passing() bool                     { return w.passing > 0 }
 
-// GiveBack finds who has what was given to another.
+// GiveBack finds the threads that have an affinity given to another thread.
 func (w *world) GiveBack() (all []journal.Restored, err error) {
 	w.looks++
 	if err, w.lookErr = w.lookErr, nil; err != nil {
@@ -159,8 +159,8 @@ func (w *world) options(p Policy) Options {
 	}
 }
 
-// once moves each thread that is not on CPU 2 there, the way it is told to, in the
-// n-th window.
+// once moves each thread that is not on CPU 2 there, in the given way, in the n-th
+// window.
 func once(n int, hold bool) Policy {
 	i := 0
 	return func(_ machine.Machine, w window.Window) (all []action.Action, _ []action.Reason) {
@@ -218,7 +218,7 @@ func TestTroubleIsSaidOnce(t *testing.T) {
 	}
 	for _, s := range w.applied {
 		if s.Thread == 6 {
-			t.Fatal("a thread that somebody else pinned was moved")
+			t.Fatal("a thread that another process pinned was moved")
 		}
 	}
 	if len(sum.Problems) != 2 || !strings.Contains(sum.Problems[0], "another process has pinned it to CPUs 0") {
@@ -237,9 +237,10 @@ func TestJournalIsShortened(t *testing.T) {
 	}
 }
 
-// What a held thread starts has its affinity, and is given back its own, though its
-// parent is held elsewhere by then, or its number was another's; what was there before
-// us, or is pinned elsewhere, or pinned itself later, is somebody else's.
+// A thread that a held thread starts has that thread's affinity, and gets its own
+// back. This also holds if its parent is held elsewhere by then, or if its number was
+// another thread's. A thread that was there before us, is pinned elsewhere, or pinned
+// itself later belongs to another process.
 func TestHeirsAreGivenBack(t *testing.T) {
 	w := newWorld(5, 6, 7, 8)
 	w.pinned[6], w.allowed[6] = true, set.FromCPUs(2)
@@ -252,42 +253,42 @@ func TestHeirsAreGivenBack(t *testing.T) {
 			all = append(all, action.Action{Kind: action.Pin, Workload: "pid:1", Thread: 5, CPUs: set.FromCPUs(2 + i/15)})
 		case 18:
 			delete(w.on, 7)
-			w.lookErr = errors.New("no look today") // it tries again
+			w.lookErr = errors.New("no search today") // the next search tries again
 		case 40:
-			w.on[7], w.starts[7], w.pinned[7], w.allowed[7] = 2, 77, true, set.FromCPUs(3) // a number that is used again
+			w.on[7], w.starts[7], w.pinned[7], w.allowed[7] = 2, 77, true, set.FromCPUs(3) // the number is used again
 			w.pinned[8], w.allowed[8] = true, set.FromCPUs(2)                              // pinned itself
 		}
 		return all, nil
 	})
 	o.Hold = true
-	w.restored = []journal.Restored{{Result: journal.PutBack}, {Result: journal.Already}, {Result: journal.Left, Detail: "it is his"}}
+	w.restored = []journal.Restored{{Result: journal.PutBack}, {Result: journal.Already}, {Result: journal.Left, Detail: "it is theirs"}}
 	sum, err := Run(context.Background(), o)
 	if err != nil || !slices.Equal(w.inherited, []int{9, 7}) || sum.Inherited != 2 || w.looks > 5 {
 		t.Errorf("%v, %d looks, %v", w.inherited, w.looks, err)
 	}
-	if sum.PutBack != 1 || len(sum.Problems) != 2 || !strings.Contains(sum.Problems[1], "it is his") {
+	if sum.PutBack != 1 || len(sum.Problems) != 2 || !strings.Contains(sum.Problems[1], "it is theirs") {
 		t.Errorf("%+v", sum)
 	}
 }
 
-// Who was let go of may have started others while he was not: that is looked for as
-// long as it is open, and not more often than needed.
+// A released thread may have started others while it was held. As long as that is
+// possible they are looked for, and not more often than needed.
 func TestReleasedMayHaveHeirs(t *testing.T) {
 	w := newWorld(5)
 	o := w.options(once(3, false))
 	if _, err := Run(context.Background(), o); err != nil || w.looks != 2 {
-		t.Errorf("%d looks for one move, %v", w.looks, err)
+		t.Errorf("%d searches for one move, %v", w.looks, err)
 	}
 	w = newWorld(5)
 	o = w.options(func(m machine.Machine, x window.Window) ([]action.Action, []action.Reason) {
 		return once(1, false)(m, x)
 	})
 	if _, err := Run(context.Background(), o); err != nil || w.looks < 25 || w.looks > 31 {
-		t.Errorf("%d looks in 3 s, %v", w.looks, err)
+		t.Errorf("%d searches in 3 s, %v", w.looks, err)
 	}
 }
 
-// A step names the start of the thread that was seen.
+// A step names the start time of the thread that was seen.
 func TestStepsNameTheStart(t *testing.T) {
 	w := newWorld(5)
 	w.starts[5] = 555
@@ -296,7 +297,7 @@ func TestStepsNameTheStart(t *testing.T) {
 	}
 }
 
-// A window that cannot be read is told; many in a row end the run.
+// A window that cannot be read is reported; many in a row end the run.
 func TestReadsMayFail(t *testing.T) {
 	w := newWorld(5)
 	w.err, w.failing = errors.New("CPUs come and go"), []int{7, 8, 9, 30}
@@ -315,7 +316,7 @@ func TestReadsMayFail(t *testing.T) {
 	}
 }
 
-// No window is shorter than a period, though sleeps end late.
+// No window is shorter than a period, although sleeps end late.
 func TestWindowsAreNotShort(t *testing.T) {
 	w := newWorld(5)
 	o := w.options(nil)
@@ -353,7 +354,7 @@ func TestDryRun(t *testing.T) {
 	w.dry = true
 	i := 0
 	again := func(machine.Machine, window.Window) (all []action.Action, _ []action.Reason) {
-		i++ // one CPU of node 1 or the other, and of node 0 in the end
+		i++ // either CPU of node 1, and at the end a CPU of node 0
 		return append(all, action.Action{Kind: action.Pin, Workload: "pid:1", Thread: 5, CPUs: set.FromCPUs([]int{2, 3, 1}[i%2*(1-i/250)+i/250*2]), Release: true}), nil
 	}
 	if sum, err := Run(context.Background(), w.options(again)); err != nil || sum.Moves != 2 || strings.Count(strings.Join(w.said, "\n"), "would put") != 2 {
@@ -365,19 +366,19 @@ func TestEnds(t *testing.T) {
 	w := newWorld(5)
 	w.ended = 10
 	if sum, err := Run(context.Background(), w.options(once(0, false))); err != nil || sum.Windows != 9 {
-		t.Errorf("nobody is left: %+v, %v", sum, err)
+		t.Errorf("no thread is left: %+v, %v", sum, err)
 	}
 	w = newWorld(5)
 	w.ended, w.watched = 10, true
 	if sum, err := Run(context.Background(), w.options(once(0, false))); err != nil || sum.Windows != 9 {
-		t.Errorf("nobody is left who may be moved: %+v, %v", sum, err)
+		t.Errorf("no thread is left that may be moved: %+v, %v", sum, err)
 	}
 	w = newWorld(5)
 	w.ended = 10
 	o := w.options(once(0, false))
 	o.Stay = true
 	if sum, err := Run(context.Background(), o); err != nil || sum.Windows != 300 {
-		t.Errorf("nobody is left for now: %+v, %v", sum, err)
+		t.Errorf("no thread is left for now: %+v, %v", sum, err)
 	}
 	w = newWorld(5)
 	w.slow = 25 * time.Millisecond
@@ -399,7 +400,7 @@ func TestEnds(t *testing.T) {
 	w = newWorld(5)
 	w.err = errors.New("no machine")
 	if _, err := Run(context.Background(), w.options(once(0, false))); err == nil {
-		t.Error("a window that cannot be read is no error")
+		t.Error("a window that cannot be read gave no error")
 	}
 	for _, p := range []time.Duration{0, 9 * time.Millisecond, time.Hour + 1} {
 		if CheckPeriod(p) == nil {
@@ -408,7 +409,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// However long a run is, its tenths are of its beginning and its end.
+// However long a run is, its first and last tenths are of its beginning and its
+// end.
 func TestTenths(t *testing.T) {
 	for _, n := range []int{1, 9, 255, 256, 257, 1000, 12345} {
 		var s series

@@ -9,9 +9,9 @@ import (
 	"homenode/internal/window"
 )
 
-// series is what a workload did, in buckets of equal numbers of windows. When they are
-// full two become one: however long a run is, its first and its last tenth are known to
-// a hundredth.
+// series is a workload's past in buckets of equal numbers of windows. When all buckets
+// are full, each two become one: however long a run is, its first and last tenths are
+// known to a hundredth.
 type series struct {
 	id        string
 	sensitive unit.Opt[bool]
@@ -22,7 +22,8 @@ type series struct {
 	standing
 }
 
-// mostBuckets is even, and some ten times what a tenth needs to be one.
+// mostBuckets is even, and some ten times the number that makes a tenth one
+// bucket.
 const mostBuckets = 256
 
 // bucket sums some windows.
@@ -36,12 +37,13 @@ type bucket struct {
 	cpuFrom string
 }
 
-// ratio is a sum over another one, as well known as the worst of its parts.
+// ratio is one sum over another. It is as certain as the least certain of its
+// parts.
 type ratio struct {
 	above, below float64
 	known        int
 	how          unit.Source
-	from         string // of the first; of none, why
+	from         string // source of the first part; without one, the reason why it is unknown
 }
 
 func (r *ratio) addCounts(above, below unit.Value[uint64], whole bool) {
@@ -83,7 +85,7 @@ func (r ratio) value(none string) unit.Value[float64] {
 	return unit.ValueOf(r.above/r.below, r.how, r.from)
 }
 
-// addWindow takes one window in.
+// addWindow adds one window.
 func (s *series) addWindow(wl *window.Workload, length time.Duration) {
 	s.threads, s.sensitive = len(wl.Threads), wl.Sensitive
 	s.per = max(1, s.per)
@@ -128,7 +130,7 @@ func (b *bucket) merge(o bucket) {
 	b.local.merge(o.local)
 }
 
-// halve makes one bucket of each two.
+// halve makes one bucket of every two.
 func (s *series) halve() {
 	for i := 0; i+1 < len(s.buckets); i += 2 {
 		b := s.buckets[i]

@@ -13,13 +13,15 @@ import (
 	"homenode/internal/yamlfile"
 )
 
-// maxSettings is some ten times what all settings take.
+// maxSettings is some ten times the size of a file with all settings, bytes.
 const maxSettings = 16 << 10
 
-// DefaultPeriod is the command's own: the paper's 10 ms costs more than a default should.
+// DefaultPeriod is the command's own default: the paper's 10 ms would cost too much as a
+// default.
 const DefaultPeriod = 100 * time.Millisecond
 
-// ReadSettings decodes a file over the defaults; written are the settings that it has.
+// ReadSettings decodes a file over the defaults. written has the settings that the
+// file names.
 func ReadSettings(file string) (cfg brm.Config, written map[string]bool, err error) {
 	if file == "" {
 		return parseSettings(nil, file)
@@ -31,7 +33,7 @@ func ReadSettings(file string) (cfg brm.Config, written map[string]bool, err err
 	return parseSettings(data, file)
 }
 
-// parseSettings refuses unknown and repeated settings, and what cannot be, with line and
+// parseSettings refuses unknown, repeated and impossible settings, with line and
 // excerpt.
 func parseSettings(data []byte, file string) (brm.Config, map[string]bool, error) {
 	doc, err := yamlfile.Parse(data, file, yamlfile.Rules{Malformed: kernel.ErrMalformed, What: "a file of settings", Most: maxSettings, MayBeEmpty: true})

@@ -53,7 +53,7 @@ func TestBRMConfigIsRefused(t *testing.T) {
 	}
 }
 
-// A file that has more than settings take is not read whole.
+// A file that is too long for settings is not read to its end.
 func TestSettingsAreBounded(t *testing.T) {
 	if cfg, _, err := ReadSettings("/dev/zero"); !errors.Is(err, unix.ErrTooLarge) || cfg != (brm.Config{}) {
 		t.Errorf("%+v, %v", cfg, err)

@@ -15,36 +15,37 @@ import (
 
 const schema = 1
 
-// Summary is what came of a run.
+// Summary is the result of a run.
 type Summary struct {
 	Schema  int           `json:"schema"`
 	Period  time.Duration `json:"period_ns"`
 	Ran     time.Duration `json:"ran_ns"`
 	Windows uint64        `json:"windows"`
-	Late    uint64        `json:"late_windows"` // that began more than a period late
-	// Stretched: windows took longer than a period, and began later than that.
+	Late    uint64        `json:"late_windows"` // windows that began more than a period late
+	// Stretched counts windows that began late because windows took longer than
+	// a period.
 	Stretched bool `json:"stretched"`
-	// Hung: the run did not end when it was told to. What was set is put back; nothing else
-	// is known.
+	// Hung says that the run did not end when it was told to. The settings are restored;
+	// nothing else is known.
 	Hung    bool   `json:"hung,omitempty"`
 	Hold    bool   `json:"hold"`
 	DryRun  bool   `json:"dry_run"`
 	Events  string `json:"event_table"`
-	Moves   int    `json:"moves"` // in a dry run wishes: of a thread for a node, each once until it is another
+	Moves   int    `json:"moves"` // in a dry run: moves that were asked for, one per thread and node until the node changes
 	Refused int    `json:"refused"`
-	Drifted int    `json:"drifted"` // somebody else changed the affinity since
+	Drifted int    `json:"drifted"` // affinities that another process has changed since
 	Gone    int    `json:"gone"`
-	PutBack int    `json:"put_back"` // affinities that were put back in the end
-	// Inherited is of threads that one of those we moved had started, and that were given
-	// back what they had inherited, while we ran.
+	PutBack int    `json:"put_back"` // affinities that were restored at the end
+	// Inherited counts the threads that a moved thread had started, and whose own
+	// affinity was restored during the run.
 	Inherited int `json:"inherited"`
-	// CPUSeconds is what homenode itself used; ReadCost of it for reading, by thread
-	// and window.
+	// CPUSeconds is the CPU time of homenode itself. ReadCost is its part for
+	// reading, per thread and window.
 	CPUSeconds float64                   `json:"cpu_seconds"`
 	ReadCost   unit.Value[time.Duration] `json:"read_cost_ns"`
 	Processes  []Process                 `json:"processes"`
 	Problems   []string                  `json:"problems"`
-	// MoreProblems are those beyond the first that are kept.
+	// MoreProblems counts the problems beyond those that are kept.
 	MoreProblems int `json:"more_problems,omitempty"`
 
 	threadWindows uint64
@@ -54,16 +55,18 @@ type Summary struct {
 type Process struct {
 	ID        string         `json:"id"`
 	Sensitive unit.Opt[bool] `json:"numa_sensitive"`
-	Threads   int            `json:"threads"` // in the end
+	Threads   int            `json:"threads"` // at the end
 	Moves     int            `json:"moves"`
-	// Pinned are threads that another process has pinned, Uncounted those whose penalty is
-	// not counted: both of its last window.
+	// Pinned counts threads that another process has pinned, Uncounted threads without
+	// counts of the penalty. Both are of the last window.
 	Pinned    int `json:"pinned_by_others"`
 	Uncounted int `json:"uncounted_threads"`
-	// Reason is the policy's in its last window, Rules the windows by rule.
+	// Reason is the policy's reason in the last window; Rules counts the
+	// windows by rule.
 	Reason action.Reason  `json:"reason"`
 	Rules  map[string]int `json:"rules"`
-	// Verdict is whether where it runs matters, as the policy inferred it; "": it did not.
+	// Verdict says whether it matters where the workload runs, as the policy inferred it;
+	// "" if it did not.
 	Verdict string `json:"verdict,omitempty"`
 	First   Part   `json:"first_tenth"`
 	Last    Part   `json:"last_tenth"`
@@ -72,7 +75,7 @@ type Process struct {
 // Part is a tenth of a run.
 type Part struct {
 	Length           time.Duration          `json:"length_ns"`
-	CPUByNode        []unit.Value[float64]  `json:"cpu_by_node"` // CPUs' worth; in the order of the nodes
+	CPUByNode        []unit.Value[float64]  `json:"cpu_by_node"` // CPUs; in the order of the nodes
 	Penalty          unit.Value[float64]    `json:"uncore_penalty"`
 	LocalAccessRatio unit.Value[unit.Ratio] `json:"local_access_ratio"`
 }
@@ -86,14 +89,14 @@ func (r *run) of(id string) *series {
 	return s
 }
 
-// standing is what is last known of a workload, and why.
+// standing is what is last known of a workload, and the reason.
 type standing struct {
 	pinned, uncounted int
 	reason            action.Reason
 	rules             map[string]int
 }
 
-// count counts a workload's threads.
+// count counts the threads of a workload.
 func (s *standing) count(wl *window.Workload) {
 	s.pinned, s.uncounted = 0, 0
 	for i := range wl.Threads {
@@ -107,7 +110,7 @@ func (s *standing) count(wl *window.Workload) {
 	}
 }
 
-// explain takes a policy's reason in.
+// explain adds a policy's reason.
 func (s *standing) explain(why action.Reason) {
 	if s.rules == nil {
 		s.rules = map[string]int{}
@@ -116,7 +119,7 @@ func (s *standing) explain(why action.Reason) {
 	s.rules[why.Rule]++
 }
 
-// remember takes a window into the sums, and says where all threads are.
+// remember adds a window to the sums, and reports where all threads are.
 func (r *run) remember(w window.Window, reasons []action.Reason) {
 	var parts []string
 	tell := r.o.Now().Sub(r.said) >= lineEvery

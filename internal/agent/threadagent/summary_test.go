@@ -12,7 +12,7 @@ import (
 	"homenode/internal/window"
 )
 
-// What the policy said, and of how many threads that cannot be, is in the summary.
+// The summary has the policy's reasons, and how many threads could not be counted.
 func TestSummarySaysWhy(t *testing.T) {
 	w := newWorld(1, 2, 3)
 	w.pinned[2] = true
@@ -22,7 +22,7 @@ func TestSummarySaysWhy(t *testing.T) {
 		if n++; n > 5 {
 			rule = "brm.stay"
 		}
-		return nil, []action.Reason{{Rule: rule, Workload: "pid:1"}, {Rule: "x", Workload: "nobody"}}
+		return nil, []action.Reason{{Rule: rule, Workload: "pid:1"}, {Rule: "x", Workload: "absent"}}
 	}))
 	if err != nil || len(s.Processes) != 1 {
 		t.Fatalf("%+v, %v", s, err)
@@ -33,7 +33,7 @@ func TestSummarySaysWhy(t *testing.T) {
 	}
 }
 
-// A hundred sentences are kept, and the others counted.
+// A hundred sentences are kept, and the others are counted.
 func TestManyProblems(t *testing.T) {
 	w := newWorld(1)
 	r := &run{o: w.options(nil)}

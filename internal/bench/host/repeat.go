@@ -22,18 +22,18 @@ import (
 	"homenode/internal/unit"
 )
 
-// RepeatOptions are how often a command is run, and how it is placed.
+// RepeatOptions say how often a command is run, and how it is placed.
 type RepeatOptions struct {
 	Runs, Warmups int // of each arm
 	Arms          []string
-	Nodes         string // to place it on, or all
+	Nodes         string // nodes to place it on, or all
 	Timeout       time.Duration
-	Seed          uint64 // of the order
-	Verbose, Any  bool   // pass its output on; compare what is mostly start-up, too
+	Seed          uint64 // seed of the order
+	Verbose, Any  bool   // copy its output; also compare runs that are mostly start-up
 	Now           func() time.Duration
 }
 
-// Compare runs a command again and again, and compares.
+// Compare runs a command many times, and compares the arms.
 func Compare(ctx context.Context, o RepeatOptions, argv []string, stderr io.Writer) (v experiment.Variation, err error) {
 	m, _, err := source.Live()
 	if err != nil {
@@ -60,7 +60,8 @@ func Compare(ctx context.Context, o RepeatOptions, argv []string, stderr io.Writ
 	return v, nil
 }
 
-// machineText says what it ran on without a name: a report may go anywhere.
+// machineText describes the machine without its name: a report may be
+// published.
 func machineText(m machine.Machine) string {
 	online := 0
 	for _, n := range m.Nodes {
@@ -77,24 +78,24 @@ type runner struct {
 	stderr   io.Writer
 	progress func(done, all int, text string)
 
-	now   func() time.Duration // nil: the monotonic clock
+	now   func() time.Duration // nil means the monotonic clock
 	how   unit.Source
 	clock string
 	notes []string
-	left  bool // runs left something behind: it is told once
+	left  bool // runs left processes behind: that is reported once
 }
 
 func newRunner(stderr io.Writer, f RepeatOptions, argv []string, arms []arm) *runner {
 	r := &runner{f: f, argv: argv, arms: arms, stderr: stderr, now: f.Now, how: unit.HowMeasured, clock: "monotonic clock"}
 	r.progress = cli.ProgressLine(stderr)
-	if f.Verbose && cli.IsTerminal(stderr) { // the line would be written over
+	if f.Verbose && cli.IsTerminal(stderr) { // the output would overwrite the line
 		r.progress = func(done, all int, text string) { fmt.Fprintf(stderr, "[%d/%d] %s\n", done, all, text) }
 	}
 	r.useModel()
 	return r
 }
 
-// useModel takes times from the lab's model where there is one, and says so.
+// useModel takes times from the lab's model if there is one, and notes that.
 func (r *runner) useModel() {
 	lab, err := model.Open("/sys")
 	if err != nil {
@@ -111,7 +112,7 @@ func (r *runner) useModel() {
 	}
 }
 
-// all runs the first arm once, to see what the command is like, and then the plan.
+// all runs the first arm once, to learn about the command, and then the plan.
 func (r *runner) all(ctx context.Context, v *experiment.Variation) error {
 	start := time.Now()
 	defer r.clear()
@@ -138,7 +139,7 @@ func (r *runner) all(ctx context.Context, v *experiment.Variation) error {
 		}
 	}
 	if r.left {
-		v.Notes = append(v.Notes, "The command ended and left processes in the background: they were ended after each run, and what they did is in no figure.")
+		v.Notes = append(v.Notes, "The command ended and left processes in the background: they were ended after each run, and no figure includes them.")
 	}
 	for i, a := range r.arms {
 		p := experiment.Placed{Name: a.name, About: a.about, Run: a.run}
@@ -150,7 +151,7 @@ func (r *runner) all(ctx context.Context, v *experiment.Variation) error {
 }
 
 // look is the first warm-up. A command that ends at once is refused before it is
-// run again and again, and arms whose node has no room for it are left out.
+// run many times, and arms whose node has no room for it are left out.
 func (r *runner) look(ctx context.Context, v *experiment.Variation) error {
 	s, err := r.one(ctx, 0, len(r.arms)*(r.f.Warmups+r.f.Runs), experiment.Run{Warm: true})
 	if err != nil {
@@ -198,7 +199,7 @@ func (r *runner) one(ctx context.Context, i, all int, run experiment.Run) (exper
 	o, err := launch.Run(ctx, kernel.Live(), a.placement, c)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return experiment.Sample{}, fmt.Errorf("repeat %s: it was interrupted after %d of %d runs", cli.ShellLine(r.argv), i, all)
+		return experiment.Sample{}, fmt.Errorf("repeat %s: interrupted after %d of %d runs", cli.ShellLine(r.argv), i, all)
 	case err != nil:
 		return experiment.Sample{}, exit.BadInput(fmt.Errorf("arm %s: %w", a.name, err))
 	}
@@ -209,7 +210,7 @@ func (r *runner) one(ctx context.Context, i, all int, run experiment.Run) (exper
 	return r.sample(o), nil
 }
 
-// failed shows the last lines of a command that failed, and says so in a sentence.
+// failed shows the last lines of a command that failed, and returns an error.
 func (r *runner) failed(arm, why string, o launch.Outcome) error {
 	r.clear()
 	const most = 10
@@ -227,8 +228,8 @@ func (r *runner) failed(arm, why string, o launch.Outcome) error {
 	return exit.BadInput(fmt.Errorf("arm %s: %s %s: %s", arm, cli.ShellLine(r.argv), why, last))
 }
 
-// sample takes over what was measured. CPU times in the lab are the guest's own,
-// which are no model's.
+// sample converts the measurements. CPU times in the lab are the guest's own,
+// and are not modelled.
 func (r *runner) sample(o launch.Outcome) experiment.Sample {
 	s := experiment.Sample{Seconds: o.Elapsed.Seconds(), User: o.User.Seconds(), System: o.System.Seconds(), MaxRSS: math.NaN(),
 		Minor: float64(o.MinorFaults), Major: float64(o.MajorFaults), Voluntary: float64(o.Voluntary), Involuntary: float64(o.Involuntary)}

@@ -21,20 +21,21 @@ type arm struct {
 	placement   launch.Placement
 }
 
-// mostNodeArms bounds the arms of "nodes": each costs as many runs as the first.
+// mostNodeArms bounds the arms of "nodes": each of them costs as many runs as
+// the first arm.
 const mostNodeArms = 4
 
-// armChoice gathers the arms.
+// armChoice collects the arms.
 type armChoice struct {
 	m      machine.Machine
 	limits launch.Limits
-	nodes  set.NodeSet // that have memory and may be used, of --nodes
+	nodes  set.NodeSet // those of --nodes that have memory and may be used
 	arms   []arm
 	notes  []string
 }
 
-// choose makes the arms that the flags name. Those that this machine cannot have
-// are left out with a note.
+// choose makes the arms that the flags name. Arms that are impossible on this
+// machine are left out with a note.
 func (f RepeatOptions) choose(m machine.Machine, l launch.Limits) ([]arm, []string, error) {
 	nodes, err := source.Nodes(f.Nodes, m)
 	if err != nil {
@@ -63,13 +64,13 @@ func (f RepeatOptions) choose(m machine.Machine, l launch.Limits) ([]arm, []stri
 
 func asIs() arm { return arm{name: "as-is", about: "not placed"} }
 
-// checkNodes wants what was named to exist, also where no arm would use it.
+// checkNodes requires that named nodes exist, even if no arm would use them.
 func (c *armChoice) checkNodes(f RepeatOptions) error {
 	if f.Nodes == "all" {
 		return nil
 	}
 	if c.nodes.IsEmpty() {
-		return fmt.Errorf("--nodes is empty: name some, or all")
+		return fmt.Errorf("--nodes is empty: name nodes, or all")
 	}
 	_, err := launch.Resolve(launch.Request{Policy: launch.Interleave, Nodes: c.nodes}, c.m, c.limits)
 	return err
@@ -96,7 +97,7 @@ func (c *armChoice) addArm(name string) error {
 	case isNode && err == nil && node >= 0 && node <= set.MaxNode:
 		return c.addNode(node)
 	default:
-		return fmt.Errorf("--arms %q: there is no such: want some of as-is, nodes, node-N, local, interleave", name)
+		return fmt.Errorf("--arms %q: unknown arm: want some of as-is, nodes, node-N, local, interleave", name)
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func (c *armChoice) has(name string) bool {
 }
 
 // addNodes takes the nodes that have CPUs, up to mostNodeArms: the first, then one
-// of each distance from it, nearest first, then by number.
+// for each distance from it, nearest first, then by number.
 func (c *armChoice) addNodes() {
 	var able, skipped set.NodeSet
 	for id := range c.nodes.All() {
@@ -117,14 +118,14 @@ func (c *armChoice) addNodes() {
 		}
 	}
 	if !skipped.IsEmpty() {
-		c.notes = append(c.notes, fmt.Sprintf("No arm binds to nodes %s: no CPU of theirs may be used.", skipped))
+		c.notes = append(c.notes, fmt.Sprintf("No arm binds to nodes %s: none of their CPUs may be used.", skipped))
 	}
 	picked := c.pick(able)
 	if left := able.Minus(picked); !left.IsEmpty() {
 		c.notes = append(c.notes, fmt.Sprintf("Of %d nodes, %s were tried: '--arms as-is,node-%d' tries another.", able.Len(), picked, left.IDs()[0]))
 	}
 	for id := range picked.All() {
-		// What it would say was checked: it has CPUs and memory, and may be used.
+		// Its errors were checked before: the node has CPUs and memory, and may be used.
 		_ = c.addNode(id)
 	}
 }
@@ -181,10 +182,10 @@ func (c *armChoice) addLocal() error {
 
 func (c *armChoice) addInterleave() error {
 	if c.nodes.Len() < 2 {
-		c.notes = append(c.notes, fmt.Sprintf("No interleave arm: it takes two nodes, and there is only %s.", c.nodes))
+		c.notes = append(c.notes, fmt.Sprintf("No interleave arm: it needs two nodes, and there is only %s.", c.nodes))
 		return nil
 	}
-	return c.resolved("interleave", fmt.Sprintf("memory around nodes %s, any CPU", c.nodes), launch.Request{Policy: launch.Interleave, Nodes: c.nodes})
+	return c.resolved("interleave", fmt.Sprintf("memory interleaved over nodes %s, any CPU", c.nodes), launch.Request{Policy: launch.Interleave, Nodes: c.nodes})
 }
 
 func (c *armChoice) resolved(name, about string, q launch.Request) error {

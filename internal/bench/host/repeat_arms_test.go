@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Eight nodes, of which one has no CPUs, as of two distances.
+// Eight nodes, one without CPUs, with two distances.
 func TestRepeatArms(t *testing.T) {
 	m := machine.Machine{Distances: make([][]unit.Opt[int], 8)}
 	var limits launch.Limits
@@ -47,7 +47,7 @@ func TestRepeatArms(t *testing.T) {
 	usual := []string{"as-is", "nodes", "local", "interleave"}
 	got, notes := names(RepeatOptions{Nodes: "all", Arms: usual})
 	if !slices.Equal(got, []string{"as-is", "node-0", "node-1", "node-2", "node-4", "local", "interleave"}) ||
-		!strings.Contains(notes, "binds to nodes 7: no CPU") || !strings.Contains(notes, "Of 7 nodes, 0-2,4 were tried: '--arms as-is,node-3' tries another") {
+		!strings.Contains(notes, "binds to nodes 7: none of their CPUs") || !strings.Contains(notes, "Of 7 nodes, 0-2,4 were tried: '--arms as-is,node-3' tries another") {
 		t.Errorf("%v, %s", got, notes)
 	}
 	if got, notes = names(RepeatOptions{Nodes: "1", Arms: usual}); !slices.Equal(got, []string{"as-is", "node-1", "local"}) || !strings.Contains(notes, "No interleave arm") {

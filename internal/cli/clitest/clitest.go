@@ -25,11 +25,12 @@ func Run(root *cobra.Command, args ...string) (code int, stdout, stderr string) 
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	code = cli.Finish(root.ExecuteContext(context.Background()), &errs)
+	code = cli.Finish(root.Name(), root.ExecuteContext(context.Background()), &errs)
 	return code, out.String(), errs.String()
 }
 
-// RunCaught runs a command line as the program does and returns exit code and stderr.
+// RunCaught runs a command line as the program does, and returns exit code and
+// stderr.
 func RunCaught(t *testing.T, root *cobra.Command, args ...string) (int, string) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -60,7 +61,7 @@ func WriteFile(t *testing.T, path, text string) string {
 	return path
 }
 
-// Reference holds docs/reference/NAME.md to the commands as they are: 'make reference' writes it.
+// Reference checks that docs/reference/NAME.md matches the commands. 'make reference' writes it.
 func Reference(t *testing.T, root *cobra.Command, name string) {
 	t.Helper()
 	text, err := cli.Reference(root)
@@ -70,7 +71,8 @@ func Reference(t *testing.T, root *cobra.Command, name string) {
 	golden.Check(t, "../../docs/reference/"+name+".md", text)
 }
 
-// ManPages writes the man pages of a program and looks for a text in some of them.
+// ManPages writes the man pages of a program and checks that some of them contain
+// a text.
 func ManPages(t *testing.T, root *cobra.Command, wanted map[string]string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "man")

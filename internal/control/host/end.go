@@ -12,11 +12,11 @@ import (
 	"homenode/internal/agent"
 )
 
-// Close ends moves, lets go of the journal, and returns lines that say what stays bound.
+// Close ends moves, releases the journal, and returns lines that say what stays bound.
 func (h *Host) Close() []string {
 	h.mu.Lock()
 	was, moves := h.closed, h.moving
-	h.closed = true // from here on no moves begin
+	h.closed = true // no moves begin after this
 	h.mu.Unlock()
 	if was {
 		return nil
@@ -38,7 +38,7 @@ func (h *Host) Close() []string {
 	return lines
 }
 
-// stays says what is left as it is, and the command that puts it back.
+// stays lists what is left as it is, and the command that restores it.
 func (h *Host) stays() []string {
 	var names []string
 	for _, e := range h.journal.Outstanding() {
@@ -58,8 +58,8 @@ func (h *Host) stays() []string {
 	return append(lines, fmt.Sprintf("still bound: %s: '%s' puts them back", strings.Join(names, ", "), restore))
 }
 
-// unfinished says what was begun and not finished, and what was not begun. Of the bound
-// workloads something is still set.
+// unfinished lists the actions that were begun and not finished, and those that were
+// not begun. The settings of the bound workloads remain in part.
 func (h *Host) unfinished(bound []string) []string {
 	var lines []string
 	for _, j := range h.loop.Jobs().Jobs {
@@ -77,7 +77,7 @@ func (h *Host) unfinished(bound []string) []string {
 	return lines
 }
 
-// left is where a job was left; "" where it was finished.
+// left says in which state a job was left; "" if it was finished.
 func left(s actuate.Stage, bound bool) string {
 	switch {
 	case s == actuate.StageAhead:
@@ -89,7 +89,7 @@ func left(s actuate.Stage, bound bool) string {
 	case s == actuate.StagePages || s == actuate.StageMems:
 		return "its CPUs are set, its pages had not all moved and its memory nodes are not set"
 	case s == actuate.StageRestoring && bound:
-		return "not all that it had before was put back"
+		return "not all of its earlier settings were put back"
 	}
 	return ""
 }

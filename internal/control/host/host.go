@@ -27,32 +27,32 @@ type Reader interface {
 	Close()
 }
 
-// Host is this host for the screen: its windows, and the way to act on it. What is asked
-// for by hand is the policy of the loop; the journal stands before each step. It takes
-// the journal only when something is to be applied, and keeps it until it ends.
+// Host is this host for the screen: its windows, and the way to act on it. The loop's
+// policy is what the person asks for; the journal records each step first. Host opens
+// the journal only when an action is applied, and keeps it until it ends.
 type Host struct {
 	cfg    agent.Config
 	period time.Duration
 
-	wake chan struct{} // holds one; Apply: an action waits
+	wake chan struct{} // buffer of one; Apply sends when an action waits
 
-	mu      sync.Mutex // Next runs beside Plan and Apply, and Close beside all of them
+	mu      sync.Mutex // Next runs in parallel to Plan and Apply, and Close to all of them
 	closed  bool
 	reader  Reader
-	next    time.Time // when to read
-	soonest time.Time // when to read if an action waits
+	next    time.Time // time of the next read
+	soonest time.Time // time of the next read if an action waits
 	reads   int
 	last    window.Window
 	loop    control.Loop
-	journal *journal.Journal // nil: nothing was applied yet
-	beside  agent.Beside     // what another homenode has set, while there is no journal
+	journal *journal.Journal // nil: nothing has been applied yet
+	beside  agent.Beside     // what another homenode has set, while the journal is not open
 	owner   journal.Owner
-	shared  string // what of shared pages cannot be done
+	shared  string // what cannot be done with shared pages
 	moving  *background
-	wanted  []action.Action // for the next window
+	wanted  []action.Action // actions for the next window
 }
 
-// Open reads the running kernel; it takes no journal until Apply.
+// Open reads the running kernel; it opens no journal before Apply.
 func Open(c agent.Config, period time.Duration) (*Host, error) {
 	h := newHost(c, period)
 	reader, err := kernel.NewReader(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Ours: h.ours})
@@ -69,7 +69,7 @@ func newHost(c agent.Config, period time.Duration) *Host {
 	return h
 }
 
-// ours is asked while a window is read.
+// ours is called while a window is read.
 func (h *Host) ours(id, file, value string) bool {
 	if h.journal != nil {
 		return h.journal.Ours(id, file, value)
@@ -77,14 +77,14 @@ func (h *Host) ours(id, file, value string) bool {
 	return h.beside.Ours(id, file, value)
 }
 
-// soon is the shortest window that still has rates worth showing.
+// soon is the shortest window with useful rates.
 const soon = time.Second
 
 // errClosed is returned after Close.
 var errClosed = errors.New("homenode top has ended")
 
-// lock takes the mutex. It fails, and does not hold it, where the context has ended or
-// Close was called while it waited.
+// lock locks the mutex. It fails without the lock if the context has ended or Close
+// was called while it waited.
 func (h *Host) lock(ctx context.Context) error {
 	h.mu.Lock()
 	err := ctx.Err()
@@ -97,7 +97,7 @@ func (h *Host) lock(ctx context.Context) error {
 	return err
 }
 
-// wait ends when a window is to be read: when the period is over, or soon where an
+// wait ends when a window is due: when the period is over, or after soon if an
 // action waits for it.
 func (h *Host) wait(ctx context.Context) error {
 	for {
@@ -120,7 +120,7 @@ func (h *Host) wait(ctx context.Context) error {
 }
 
 // Next waits until a period is over, or an action waits, and runs one round of the loop.
-// Rates need two reads: the second comes sooner.
+// Rates need two reads: the second one comes sooner.
 func (h *Host) Next(ctx context.Context) (tui.Frame, error) {
 	if err := h.wait(ctx); err != nil {
 		return tui.Frame{}, err
@@ -147,17 +147,18 @@ func (h *Host) Next(ctx context.Context) (tui.Frame, error) {
 	return tui.Frame{Machine: h.reader.Machine(), Window: r.Window}, nil
 }
 
-// arrange has a window's moves take no longer than a period.
+// arrange limits a window's moves to one period.
 func (h *Host) arrange() { h.loop.Actuate, h.loop.Period = h.cfg.Actuate, h.period }
 
-// world is the loop's. Moves go on beside it until the next window is read.
+// world is the loop's world. Moves continue in the background until the next
+// window is read.
 type world struct{ *Host }
 
 func (w world) Machine() machine.Machine { return w.reader.Machine() }
 
 func (w world) Read(ctx context.Context) (window.Window, error) {
 	if w.journal == nil {
-		_ = w.beside.Look() // unreadable: then nothing is known to be homenode's
+		_ = w.beside.Look() // if unreadable, no setting is known to be homenode's
 	}
 	win, err := w.reader.Read(ctx)
 	if err != nil {
@@ -168,14 +169,15 @@ func (w world) Read(ctx context.Context) (window.Window, error) {
 	return win, nil
 }
 
-// takeWanted is the loop's policy: what was asked for by hand.
+// takeWanted is the loop's policy: what the person asked for.
 func (h *Host) takeWanted(machine.Machine, window.Window) []action.Action {
 	wanted := h.wanted
 	h.wanted = nil
 	return wanted
 }
 
-// journalled is the loop's applier. There are no steps before Apply has taken the journal.
+// journalled is the loop's applier. There are no steps before Apply has opened the
+// journal.
 type journalled struct{ *Host }
 
 func (j journalled) Apply(ctx context.Context, steps []action.Step, tell func(action.Outcome)) {
@@ -184,8 +186,8 @@ func (j journalled) Apply(ctx context.Context, steps []action.Step, tell func(ac
 	control.InOrder{Take: take, Now: time.Now, Later: later}.Apply(ctx, steps, tell)
 }
 
-// endGone ends the records of workloads that were bound when they ended. Where that fails,
-// Close lists the workload as still bound.
+// endGone ends the records of bound workloads that have ended. If that fails, Close lists
+// the workload as still bound.
 func (h *Host) endGone(ctx context.Context) {
 	if h.journal != nil && ctx.Err() == nil {
 		_ = agent.EndGone(h.journal, h.owner, h.last)
@@ -202,7 +204,7 @@ func (h *Host) open() error {
 		return err
 	}
 	if !shared {
-		h.shared = ", without those that several processes map (that needs CAP_SYS_NICE)"
+		h.shared = ", except those that several processes map (that needs CAP_SYS_NICE)"
 	}
 	owner, err := agent.OwnersWith(cgroup.Config{DirectOwners: h.cfg.DirectOwners, Mover: mover}, h.cfg.Runtimes)
 	if err != nil {
@@ -212,7 +214,7 @@ func (h *Host) open() error {
 	return nil
 }
 
-// free returns an error where another homenode decides here.
+// free returns an error if another homenode decides on this host.
 func (h *Host) free() error {
 	if h.journal != nil {
 		return nil
@@ -225,11 +227,11 @@ func (h *Host) free() error {
 }
 
 func heldBy(pid string) error {
-	return fmt.Errorf("another homenode (pid %s) is running and decides here: stop it, or leave the binding to it", pid)
+	return fmt.Errorf("another homenode (pid %s) is running and decides on this host: stop it, or leave the binding to it", pid)
 }
 
-// Apply takes the journal, if it has not yet, and leaves the action for the next window,
-// which then comes soon.
+// Apply opens the journal, if it is not open yet, and keeps the action for the next
+// window, which then comes soon.
 func (h *Host) Apply(ctx context.Context, a action.Action) error {
 	if err := h.lock(ctx); err != nil {
 		return err
@@ -244,13 +246,13 @@ func (h *Host) Apply(ctx context.Context, a action.Action) error {
 	h.wanted = append(h.wanted, a)
 	select {
 	case h.wake <- struct{}{}:
-	default: // it is awake already
+	default: // the loop is awake already
 	}
 	return nil
 }
 
-// takeJournal refuses a journal that was damaged: what cannot be read of it would be taken
-// for another program's setting, and kept as what was there before.
+// takeJournal refuses a damaged journal. What cannot be read of it would be taken for
+// another program's setting, and kept as the state before.
 func (h *Host) takeJournal() error {
 	if h.journal != nil {
 		return nil

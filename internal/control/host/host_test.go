@@ -24,7 +24,7 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// toy is a host of windowtest that the journal writes through.
+// toy is a host of windowtest to which the journal writes.
 type toy struct {
 	reads  int
 	host   *windowtest.Host
@@ -46,14 +46,14 @@ func newToy(t *testing.T, lines ...string) *toy {
 func (t *toy) Read(context.Context) (window.Window, error) {
 	t.reads++
 	w := t.host.Window()
-	for i := range w.Workloads { // a move changes the host's while a window is looked at
+	for i := range w.Workloads { // a move changes the host's data while a window is in use
 		wl := &w.Workloads[i]
 		wl.AnonByNode, wl.FileByNode = slices.Clone(wl.AnonByNode), slices.Clone(wl.FileByNode)
 	}
 	return w, nil
 }
 
-// remove ends a workload, and its cgroup.
+// remove ends a workload and removes its cgroup.
 func (t *toy) remove(id string) {
 	t.host.Remove(id)
 	t.gone = append(t.gone, id)
@@ -108,7 +108,7 @@ func (o toyOwner) Equivalent(journal.Setting, string) (string, error) { return "
 
 func (o toyOwner) Move(_ context.Context, _ journal.Permit, s action.Step) action.Outcome {
 	o.host.Apply([]action.Step{s})
-	w := o.host.Window() // takes its outcome out again
+	w := o.host.Window() // removes its outcome again
 	o.host.Seq--
 	return w.Outcomes[len(w.Outcomes)-1]
 }
@@ -139,8 +139,8 @@ func bindTo(id string, node int) action.Action {
 	return action.Action{Kind: action.Bind, Workload: id, Nodes: set.FromNodes(node)}
 }
 
-// A dry run says what will be set, sets nothing and takes nothing; what was
-// applied stays when top ends, and the next one can put it back.
+// A dry run says what will be set, and sets and opens nothing. What was applied
+// stays when top ends, and the next homenode can restore it.
 func TestTopBindsAsItSaid(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
@@ -155,7 +155,7 @@ func TestTopBindsAsItSaid(t *testing.T) {
 	if left, _ := os.ReadDir(l.cfg.StateDir); len(left) > 0 || len(toy.values) > 0 {
 		t.Errorf("a dry run left %v and set %v", left, toy.values)
 	}
-	if _, err := l.Plan(ctx, action.Action{Kind: action.Unbind, Workload: "/a"}); err == nil || !strings.Contains(err.Error(), "has set nothing of /a") {
+	if _, err := l.Plan(ctx, action.Action{Kind: action.Unbind, Workload: "/a"}); err == nil || !strings.Contains(err.Error(), "has set nothing for /a") {
 		t.Errorf("unbind of what is not bound: %v", err)
 	}
 	if err := l.Apply(ctx, bindTo("/a", 1)); err != nil {
@@ -208,16 +208,16 @@ func TestTopRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	want := fmt.Sprintf("another homenode (pid %d) is running and decides here", os.Getpid())
+	want := fmt.Sprintf("another homenode (pid %d) is running and decides on this host", os.Getpid())
 	if _, err := l.Plan(ctx, bindTo("/b", 0)); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("beside an agent: %v", err)
+		t.Errorf("while an agent runs: %v", err)
 	}
 	if err := l.Apply(ctx, bindTo("/b", 0)); err == nil || !strings.Contains(err.Error(), want) || l.journal != nil {
-		t.Errorf("beside an agent: %v", err)
+		t.Errorf("while an agent runs: %v", err)
 	}
 }
 
-// Beside a journal that was damaged nothing is bound by hand, and the person reads why.
+// With a damaged journal nothing is bound by hand, and the person reads why.
 func TestTopRefusesADamagedJournal(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=0,1MiB mems=0-1")
@@ -230,7 +230,7 @@ func TestTopRefusesADamagedJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.tick(t)
-	for range 2 { // and the lock is free again
+	for range 2 { // the second time shows that the lock is free again
 		if err := l.Apply(ctx, bindTo("/a", 1)); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "homenode restore --forget-damage") {
 			t.Errorf("%v", err)
 		}
@@ -255,7 +255,7 @@ func TestTopWish(t *testing.T) {
 		_, err := l.Next(ctx)
 		read <- err
 	}()
-	time.Sleep(10 * time.Millisecond) // so that it mostly waits already; it is right either way
+	time.Sleep(10 * time.Millisecond) // Next mostly waits by then; the test holds either way
 	if err := l.Apply(ctx, bindTo("/a", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -265,16 +265,16 @@ func TestTopWish(t *testing.T) {
 			t.Errorf("%v, set %v", err, toy.values)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("the wish waits for the next period")
+		t.Fatal("the action waits for the next period")
 	}
 	l.Close()
 }
 
-// slowOwner's moves go on until they are stopped.
+// slowOwner's moves continue until they are stopped.
 type slowOwner struct {
 	toyOwner
 	began chan string
-	moved int // moves that ended
+	moved int // number of moves that ended
 }
 
 func (o *slowOwner) Move(ctx context.Context, _ journal.Permit, s action.Step) action.Outcome {
@@ -284,8 +284,9 @@ func (o *slowOwner) Move(ctx context.Context, _ journal.Permit, s action.Step) a
 	return action.Outcome{Step: s, Status: action.InProgress, Moved: 4096}
 }
 
-// While pages move, the screen goes on: the window is there, dry runs and wishes are
-// taken. A wish ends the move, and so does the end; neither lets go before it has ended.
+// While pages move, the screen continues: the window is shown, and dry runs and actions
+// are accepted. An action ends the move, and so does the end; both wait until the move
+// has ended.
 func TestTopWhilePagesMove(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=40MiB,60MiB mems=0-1", "workload /b cpu=1 anon=40MiB,60MiB mems=0-1")
@@ -323,7 +324,8 @@ func TestTopWhilePagesMove(t *testing.T) {
 	}
 }
 
-// What was asked for and not begun, or begun and not ended, is named at the end.
+// What was asked for and not begun, or begun and not ended, is listed at the
+// end.
 func TestTopUnfinished(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=40MiB,60MiB mems=0-1", "workload /b cpu=1 anon=1MiB mems=0-1")
@@ -359,19 +361,20 @@ func TestTopUnfinished(t *testing.T) {
 	}
 }
 
-// Once it has ended, nothing is read, planned or applied, whoever was on his way.
+// Once it has ended, nothing is read, planned or applied, whichever call was
+// under way.
 func TestTopAfterItsEnd(t *testing.T) {
 	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
 	l := testHost(t, toy)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	for range 64 { // a period that is over too: select takes either
+	for range 64 { // the period is over too: select may take either case
 		if _, err := l.Next(ended); err == nil {
 			t.Fatal("it read a window after it was told to end")
 		}
 	}
 	if err := l.Apply(ended, bindTo("/a", 1)); err == nil || l.journal != nil {
-		t.Errorf("told to end: %v", err)
+		t.Errorf("after the end: %v", err)
 	}
 	l.tick(t)
 	l.Close()
@@ -387,7 +390,7 @@ func TestTopAfterItsEnd(t *testing.T) {
 	}
 }
 
-// unitOwner has a manager set what is asked for, as systemd does for a unit.
+// unitOwner makes a manager set what is asked for, as systemd does for a unit.
 type unitOwner struct{ toyOwner }
 
 var cpusOfUnit = journal.Named(journal.OfUnit, "x.service", "AllowedCPUs")
@@ -401,8 +404,8 @@ func (o unitOwner) Write(_ journal.Permit, s journal.Setting, v string) error {
 	return nil
 }
 
-// What a manager was asked for by another homenode is homenode's, not another program's
-// limit, and an unbind says that it is put back.
+// A setting that another homenode asked a manager for is homenode's, not another
+// program's limit, and an unbind says that it is restored.
 func TestSetThroughAManagerIsOurs(t *testing.T) {
 	const id = "/system.slice/x.service"
 	ctx := context.Background()
@@ -422,7 +425,7 @@ func TestSetThroughAManagerIsOurs(t *testing.T) {
 	next.cfg.StateDir, next.beside.Dir, next.owner = first.cfg.StateDir, first.cfg.StateDir, unitOwner{toyOwner{toy}}
 	next.tick(t)
 	if !next.ours(id, "cpuset.cpus", "2-3\n") || next.ours(id, "cpuset.cpus", "0-1") || next.ours("/b", "cpuset.cpus", "2-3") {
-		t.Error("what the first one set is taken for another program's")
+		t.Error("the first one's setting is taken for another program's")
 	}
 	lines, err := next.Plan(ctx, action.Action{Kind: action.Unbind, Workload: id})
 	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], `unit x.service AllowedCPUs = "" again`) {
@@ -430,8 +433,8 @@ func TestSetThroughAManagerIsOurs(t *testing.T) {
 	}
 }
 
-// A workload that ends while it is bound leaves no record: nothing is put back of it, and it
-// is not said to be bound.
+// A workload that ends while it is bound leaves no record: nothing of it is restored, and it
+// is not listed as bound.
 func TestTopForgetsTheGone(t *testing.T) {
 	toy := newToy(t, "workload /a cpu=1 anon=0,1MiB mems=0-1", "workload /b cpu=1 anon=0,1MiB mems=0-1")
 	l := testHost(t, toy)

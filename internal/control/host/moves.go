@@ -10,21 +10,22 @@ import (
 	"homenode/internal/control"
 )
 
-// background takes a window's moves while the screen goes on: a move takes as long as
-// its rate says, and Plan, Apply and Close must not wait for it. Only the next window does.
+// background runs a window's moves while the screen continues. A move takes as long as its
+// rate requires, and Plan, Apply and Close must not wait for it. Only the next window
+// waits.
 type background struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
-	outcomes []action.Outcome // once done
+	outcomes []action.Outcome // set once it is done
 }
 
-// startMoves begins them. They have until the next window is due; what is left goes on
-// after it. The lock is held.
+// startMoves begins them. They may take until the next window is due; the rest
+// continues after it. The lock is held.
 func (h *Host) startMoves(ctx context.Context, take func(context.Context, action.Step) action.Outcome, moves []action.Step) {
 	ctx, cancel := context.WithCancel(ctx)
 	b := &background{cancel: cancel, done: make(chan struct{})}
 	h.moving = b
-	limit := max(1, time.Until(h.next)) // 0 would be no limit
+	limit := max(1, time.Until(h.next)) // 0 would mean no limit
 	go func() {
 		defer close(b.done)
 		defer cancel()
@@ -34,7 +35,7 @@ func (h *Host) startMoves(ctx context.Context, take func(context.Context, action
 	}()
 }
 
-// awaitMoves waits until the last window's moves have ended, and ends them where an action
+// awaitMoves waits until the last window's moves have ended, and ends them if an action
 // waits. The lock is not held.
 func (h *Host) awaitMoves(ctx context.Context) error {
 	for {

@@ -31,7 +31,7 @@ func (h *Host) Plan(ctx context.Context, a action.Action) ([]string, error) {
 	return h.planBind(ctx, a)
 }
 
-// planUnbind says what of a workload's settings the journal would put back.
+// planUnbind lists a workload's settings that the journal would restore.
 func (h *Host) planUnbind(id string) ([]string, error) {
 	entries := h.beside.Entries()
 	if h.journal != nil {
@@ -40,18 +40,18 @@ func (h *Host) planUnbind(id string) ([]string, error) {
 	var lines []string
 	for _, e := range entries {
 		if e.Workload != id || e.Equivalent || e.Kind() == journal.OfCgroup && e.Cgroup != id {
-			continue // another's, or a controller above it, which others may need
+			continue // another workload's, or a controller above it, which others may need
 		}
 		lines = append(lines, fmt.Sprintf("%s = %q again%s", e.Setting, e.Original, h.now(e.Setting, e.Original)))
 	}
 	if len(lines) == 0 {
-		return nil, fmt.Errorf("homenode has set nothing of %s: there is nothing to put back", id)
+		return nil, fmt.Errorf("homenode has set nothing for %s: there is nothing to put back", id)
 	}
 	return append(lines, "Its pages stay where they are."), nil
 }
 
-// planBind has the loop plan the first steps, and asks the owner what each of them would
-// set.
+// planBind makes the loop plan the first steps, and asks the owner what each of them
+// would set.
 func (h *Host) planBind(ctx context.Context, a action.Action) ([]string, error) {
 	wl, ok := h.last.Workload(a.Workload)
 	if !ok {
@@ -68,7 +68,7 @@ func (h *Host) planBind(ctx context.Context, a action.Action) ([]string, error) 
 		}
 	}
 	if busy {
-		return nil, fmt.Errorf("it is on its way to nodes %v already", a.Nodes)
+		return nil, fmt.Errorf("it is being bound to nodes %v already", a.Nodes)
 	}
 	lines, err := h.planSteps(ctx, a.Workload, r)
 	if err != nil {
@@ -77,8 +77,8 @@ func (h *Host) planBind(ctx context.Context, a action.Action) ([]string, error) 
 	return append(lines, h.planMems(ctx, a, wl)...), nil
 }
 
-// refuseBound refuses what is bound elsewhere. actuate could take it there, but a person
-// is to see one thing after the other.
+// refuseBound refuses a workload that is bound elsewhere. actuate could rebind it, but a
+// person should see one change after another.
 func refuseBound(a action.Action, wl window.Workload, job actuate.Job, busy bool) error {
 	switch {
 	case busy && job.Nodes != a.Nodes && job.Stage != actuate.StageDrifted && job.Stage != actuate.StageRestoring:
@@ -89,10 +89,10 @@ func refuseBound(a action.Action, wl window.Workload, job actuate.Job, busy bool
 	return nil
 }
 
-// plan is the next round on paper.
+// plan is the next round without its steps.
 func (h *Host) plan(a action.Action) control.Round {
 	w := h.last
-	w.Outcomes = nil // the last round has them
+	w.Outcomes = nil // the last round has used them
 	h.arrange()
 	return h.loop.Plan(w, []action.Action{a})
 }
@@ -138,7 +138,7 @@ func (h *Host) planStep(ctx context.Context, s action.Step) ([]string, error) {
 	return lines, nil
 }
 
-// elsewhere is what of a workload's pages a move is about, without its budget.
+// elsewhere is the size of the pages that a move is about, without its budget.
 func (h *Host) elsewhere(s action.Step) string {
 	wl, _ := h.last.Workload(s.Workload)
 	by, _ := wl.PagesByNode()
@@ -151,7 +151,8 @@ func (h *Host) elsewhere(s action.Step) string {
 	return sum.String()
 }
 
-// planMems says what comes last: the memory nodes, once little is left elsewhere.
+// planMems describes the last step: the memory nodes, once little memory is
+// elsewhere.
 func (h *Host) planMems(ctx context.Context, a action.Action, wl window.Workload) []string {
 	if wl.Binding.PinnedMems {
 		return []string{"Its memory stays as it is: " + wl.Binding.PinnedWhy}
@@ -160,7 +161,7 @@ func (h *Host) planMems(ctx context.Context, a action.Action, wl window.Workload
 	if err != nil {
 		return []string{"Its memory nodes will not be set: " + err.Error()}
 	}
-	c := changes[len(changes)-1] // those before it are the controllers, as for the CPUs
+	c := changes[len(changes)-1] // the earlier ones are the controllers, as for the CPUs
 	return []string{fmt.Sprintf("at last %s = %q%s", c.Setting, c.New, h.now(c.Setting, c.New))}
 }
 
@@ -171,7 +172,7 @@ func (h *Host) now(s journal.Setting, next string) string {
 	case err != nil:
 		return ""
 	case h.owner.Same(s, cur.Value, next):
-		return " (as it is)"
+		return " (unchanged)"
 	}
 	return fmt.Sprintf(" (now %q)", cur.Value)
 }

@@ -16,15 +16,15 @@ import (
 	"homenode/internal/window"
 )
 
-// decoded is a window, or why it is none.
+// decoded is a window, or the error of decoding it.
 type decoded struct {
 	w      window.Window
 	cutOff string
 	err    error
 }
 
-// Play decodes windows side by side, which takes most of the time, and decides them in
-// their order.
+// Play decodes windows in parallel, because that takes most of the time, and decides
+// them in their order.
 func Play(ctx context.Context, p *window.Player, f *os.File, r *replay.Replay, stderr *os.File) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -55,7 +55,8 @@ func Play(ctx context.Context, p *window.Player, f *os.File, r *replay.Replay, s
 	}
 }
 
-// feed reads lines; each is decoded by itself, and its place in the queue is its order.
+// feed reads lines; each is decoded separately, and its place in the queue keeps the
+// order.
 func feed(ctx context.Context, p *window.Player, queue chan<- chan decoded) {
 	defer close(queue)
 	for {

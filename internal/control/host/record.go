@@ -18,23 +18,24 @@ import (
 	"homenode/internal/window"
 )
 
-// RecordOptions are how to record windows.
+// RecordOptions say how windows are recorded.
 type RecordOptions struct {
 	File      string        // --windows
-	Length    time.Duration // --for; 0: until it is ended
+	Length    time.Duration // --for; 0: until the context ends
 	Period    time.Duration
 	Workloads []string     // globs of cgroup paths
 	Agent     agent.Config // names services
-	Hints     string       // when threads' hint faults are read
-	Penalty   bool         // count what the uncore penalty is of
+	Hints     string       // when the hint faults of threads are read
+	Penalty   bool         // count the events of the uncore penalty
 	Force     bool
 	Stderr    *os.File
-	// open makes the reader; nil: of the running kernel.
+	// open makes the reader; nil: a reader of the running kernel.
 	Open func(kernel.Config) (Reader, error)
 }
 
-// Record records until its time is over or the context ends, which is no
-// error. Every window is one write: a kill leaves what was read before.
+// Record records until its time is over or the context ends, which is not an
+// error. Every window is one write: after a kill, the windows before it are
+// there.
 func Record(ctx context.Context, o RecordOptions) error {
 	c := o.Agent
 	if len(o.Workloads) > 0 {
@@ -43,7 +44,7 @@ func Record(ctx context.Context, o RecordOptions) error {
 	if o.Open == nil {
 		o.Open = func(kc kernel.Config) (Reader, error) { return kernel.NewReader(kc) }
 	}
-	beside := agent.Beside{Dir: c.StateDir} // an agent may run here
+	beside := agent.Beside{Dir: c.StateDir} // an agent may run on this host
 	hints, err := kernel.ParseHintMode(o.Hints)
 	if err != nil {
 		return exit.BadInput(err)
@@ -67,9 +68,9 @@ func (o RecordOptions) Check() error {
 	case o.File == "":
 		return errors.New("--windows wants the file to write")
 	case o.Length < 0:
-		return fmt.Errorf("--for is %v: want a time like 60s, or 0 for as long as it is not ended", o.Length)
+		return fmt.Errorf("--for is %v: want a time like 60s, or 0 to record until it is stopped", o.Length)
 	case o.Length > 0 && o.Length < o.Period:
-		return fmt.Errorf("--for is %v: that is shorter than one --period, %v", o.Length, o.Period)
+		return fmt.Errorf("--for is %v: want at least one --period, %v", o.Length, o.Period)
 	}
 	return errors.Join(cli.CheckPeriod(o.Period), cli.CheckGlobs("--workload", o.Workloads))
 }
@@ -81,7 +82,7 @@ func (o RecordOptions) create() (*os.File, error) {
 	}
 	f, err := os.OpenFile(o.File, os.O_WRONLY|os.O_CREATE|how, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, exit.BadInput(fmt.Errorf("record windows: %s is there already: choose another name, or --force", o.File))
+		return nil, exit.BadInput(fmt.Errorf("record windows: %s exists already: choose another name, or --force", o.File))
 	}
 	if err != nil {
 		return nil, exit.BadInput(fmt.Errorf("record windows: %w", err))
@@ -104,7 +105,7 @@ func (r *recording) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.read(ctx); err != nil { // it only primes: rates need two
+	if _, err := r.read(ctx); err != nil { // the first read is a baseline: rates need two
 		return r.ended(ctx, err)
 	}
 	began := time.Now()
@@ -130,14 +131,14 @@ func (r *recording) run(ctx context.Context) error {
 	return r.ended(ctx, nil)
 }
 
-// read reads a window. Where the journal of an agent cannot be read, nothing is known to be
+// read reads a window. If the journal of an agent cannot be read, no setting is known to be
 // homenode's.
 func (r *recording) read(ctx context.Context) (window.Window, error) {
 	_ = r.beside.Look()
 	return r.reader.Read(ctx)
 }
 
-// progress is for people: nothing of it goes into a log.
+// progress is for people: it does not go into a log.
 func (r *recording) progress(before string, w window.Window, after string) {
 	if f := r.stderr(); cli.IsTerminal(f) {
 		fmt.Fprintf(f, "%swindow %d, %d workloads, %d kB %s", before, r.count, len(w.Workloads), r.out.n/1000, after)
@@ -151,7 +152,7 @@ func (r *recording) stderr() *os.File {
 	return os.Stderr
 }
 
-// ended says how much was recorded. The end of the context is no error.
+// ended prints how much was recorded. The end of the context is not an error.
 func (r *recording) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = nil
@@ -164,7 +165,7 @@ func (r *recording) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// counter counts what is written.
+// counter counts the written bytes.
 type counter struct {
 	w io.Writer
 	n int64

@@ -15,7 +15,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Study plays recordings, one after the other. cutOff says which end within a window.
+// Study plays recordings one after the other. cutOff names those that end within a
+// window.
 func Study(ctx context.Context, files []string, f vmmap.Infer, stderr *os.File) (study *interference.Study, cutOff []string, err error) {
 	for _, file := range files {
 		in, err := os.Open(file)
@@ -43,7 +44,7 @@ func Study(ctx context.Context, files []string, f vmmap.Infer, stderr *os.File) 
 func studyOne(ctx context.Context, study *interference.Study, p *window.Player, show *progress) error {
 	defer show.end()
 	if other := study.Another(p.Machine); other != "" {
-		return fmt.Errorf("it is of another machine: %s", other)
+		return fmt.Errorf("it belongs to another machine: %s", other)
 	}
 	study.Recording()
 	for n := 1; ctx.Err() == nil; n++ {

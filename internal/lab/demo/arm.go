@@ -34,8 +34,8 @@ const (
 	readyLimit = 10 * time.Minute
 )
 
-// How often the local access ratio is looked at while warming up, and when it counts
-// as steady: the last checks lie close together. Neither ends the warm-up.
+// How often the local access ratio is read during the warm-up, and when it counts as
+// steady: the last checks lie close together. Neither ends the warm-up.
 const (
 	checkEvery   = 2.0 // model-seconds
 	steadyOver   = 3   // checks
@@ -45,12 +45,12 @@ const (
 
 // RunArm runs one arm once, inside the lab's guest, and leaves nothing behind.
 //
-//  1. cgroups with limits; for the hand-optimised arm, placed; NUMA balancing.
-//  2. the load, then the mover, then the mix's model-seconds of warm-up: as many in
-//     every arm, whatever the local access ratio does meanwhile.
-//  3. the mix's model-seconds of measurement; counters are read with the model off
-//     on both sides, so that they hold the measurement and nothing else.
-//  4. everything is ended; what the mover set must be gone.
+//  1. It makes the cgroups with their limits, placed in the arm by hand, and sets NUMA balancing.
+//  2. It starts the load, then the mover, and then waits for the mix's warm-up: as many
+//     model-seconds in every arm, whatever the local access ratio.
+//  3. It waits for the mix's model-seconds of measurement. Counters are read with the model
+//     off before and after, so that they contain only the measurement.
+//  4. It ends everything, and checks that the mover's settings are gone.
 func RunArm(ctx context.Context, p Plan, progress func(Step)) (RunResult, error) {
 	model, err := model.Open("/sys")
 	if err != nil {
@@ -182,7 +182,7 @@ func (r *armRun) startMover(context.Context) error {
 	return err
 }
 
-// warmUp lets the mix's model-seconds pass and looks on.
+// warmUp lets the mix's model-seconds pass and reads the ratio.
 func (r *armRun) warmUp(ctx context.Context) error {
 	if _, err := r.meter.read(ctx); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (r *armRun) collect(ctx context.Context) error {
 	return nil
 }
 
-// fill joins what the load program and the counters say.
+// fill joins the load program's figures with the counters.
 func (s *ServiceResult) fill(p loadPhase, u use, modelSeconds float64) {
 	s.Work = p.Work
 	s.WorkPerModelS = p.Work / modelSeconds
@@ -303,10 +303,10 @@ func (r *armRun) stop(context.Context) error {
 
 func known(v float64) unit.Opt[float64] { return unit.OptOf(v, v == v) }
 
-// checkLeft makes sure that the mover left every workload with all its parent
-// has. The kernel does not take an empty cpuset back for a populated cgroup
-// (ENOSPC, validate_change in kernel/cgroup/cpuset.c): the parent's set, written
-// out, means the same.
+// checkLeft checks that the mover left every workload with all of its parent's
+// CPUs and nodes. The kernel does not accept an empty cpuset again for a
+// populated cgroup (ENOSPC, validate_change in kernel/cgroup/cpuset.c): the
+// parent's set, written out, means the same.
 func (r *armRun) checkLeft() error {
 	if r.plan.Arm == ArmByHand {
 		return nil
@@ -329,7 +329,7 @@ func (r *armRun) checkLeft() error {
 	return nil
 }
 
-// cleanUp ends what still runs and removes the cgroups, whatever happened.
+// cleanUp ends running processes and removes the cgroups in any case.
 func (r *armRun) cleanUp() {
 	_ = r.model.Switch(model.Off)
 	if r.mover != nil {
@@ -352,7 +352,7 @@ func (r *armRun) cleanUp() {
 	}
 }
 
-// vmstat reads one counter of /proc/vmstat; NaN if it is not there.
+// vmstat reads one counter of /proc/vmstat; NaN if it does not exist.
 func vmstat(name string) float64 {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Options of a comparison.
+// Options are the options of a comparison.
 type Options struct {
 	Mix     Mix
 	Agent   []byte // the agent's configuration
@@ -26,25 +26,25 @@ type Options struct {
 	Boot    lab.Options
 	Command string
 	Commit  string
-	// Progress is told what goes on.
+	// Progress is called with the progress.
 	Progress func(Progress)
-	// Long is a stored comparison of peers with a longer warm-up; nil = none is there.
+	// Long is a stored comparison of peers with a longer warm-up; nil = there is none.
 	Long *experiment.Comparison
-	// Keep is called with every run's result as it comes.
+	// Keep is called with every run's result when the run ends.
 	Keep func(RunResult)
 
 	boot func(context.Context) (guest, error) // for tests; nil boots the lab
 }
 
-// Progress is where a comparison is.
+// Progress is the progress of a comparison.
 type Progress struct {
 	Done, All int    // runs
-	Arm       string // of the run that goes on; "" = none does
+	Arm       string // of the current run; "" = there is none
 	Step      Step
-	Left      unit.Opt[time.Duration] // unknown until there is something to judge by
+	Left      unit.Opt[time.Duration] // unknown until part of a run has been seen
 }
 
-// guest is what a comparison asks of the lab.
+// guest is the part of the lab that a comparison uses.
 type guest interface {
 	Put(ctx context.Context, path string, mode os.FileMode, data []byte) error
 	RunLines(ctx context.Context, line func(string), argv ...string) (lab.Result, error)
@@ -61,9 +61,9 @@ const (
 // stageBoot comes before all runs.
 const stageBoot = "booting the lab"
 
-// Compare boots the lab once and runs every arm in it, interleaved. Whatever ends
-// it, the guest and its files are gone when it returns; what ran until then was
-// kept by Keep.
+// Compare boots the lab once and runs every arm in it, interleaved. However it
+// ends, the guest and its files are gone when it returns. Keep has the runs until
+// then.
 func Compare(ctx context.Context, o Options) (experiment.Comparison, error) {
 	start := time.Now()
 	c := newComparer(o, start)
@@ -97,13 +97,13 @@ type comparer struct {
 	plan    Plan
 	start   time.Time
 	runs    []experiment.Run
-	at      int // the run that goes on
+	at      int // the current run
 	results []RunResult
 	eta     *estimator
 }
 
 func newComparer(o Options, start time.Time) *comparer {
-	// Every run warms up by itself: the plan has no runs that only warm up.
+	// Every run has its own warm-up: the plan has no warm-up runs.
 	c := &comparer{o: o, plan: planFor(o), start: start, runs: experiment.Plan(len(o.Arms), 0, o.Mix.Repeats, o.Mix.Seed)}
 	c.eta = newEstimator(len(c.runs), o.Mix.Warmup+o.Mix.Measure)
 	return c
@@ -118,7 +118,7 @@ func (c *comparer) order() []string {
 	return order
 }
 
-// say tells what goes on, and what is left.
+// say reports the progress, and the time that is left.
 func (c *comparer) say(s Step) {
 	p := Progress{Done: len(c.results), All: len(c.runs), Step: s}
 	if c.guest != nil && c.at < len(c.runs) {
@@ -191,11 +191,11 @@ func (c *comparer) once(ctx context.Context, arm string, repeat int) (RunResult,
 	return result, nil
 }
 
-// line takes what the guest's side of a run writes to stderr.
+// line handles a line that the guest's side of a run writes to stderr.
 func (c *comparer) line(text string) {
 	s, ok := parseStep(text)
 	if !ok {
-		return // an error, which the run's end tells
+		return // an error, which the end of the run reports
 	}
 	if s.Stage != StageLoad {
 		c.eta.step(time.Since(c.start), s.modelSeconds(c.o.Mix))
@@ -203,9 +203,10 @@ func (c *comparer) line(text string) {
 	c.say(s)
 }
 
-// lastLine is what the guest's side of a run said last, its steps aside.
+// lastLine is the last message of the guest's side of a run, apart from its
+// steps.
 func lastLine(r lab.Result) string {
-	last := fmt.Sprintf("it ended with code %d and said nothing", r.Exit)
+	last := fmt.Sprintf("it ended with code %d and printed nothing", r.Exit)
 	for line := range strings.Lines(r.Stderr) {
 		if _, ok := parseStep(line); !ok && strings.TrimSpace(line) != "" {
 			last = strings.TrimSpace(line)
@@ -214,8 +215,8 @@ func lastLine(r lab.Result) string {
 	return last
 }
 
-// LoadSum tells loads apart: the shape and everything of the mix but its warm-up
-// and repeats.
+// LoadSum identifies a load: the shape and everything of the mix except its
+// warm-up and repeats.
 func LoadSum(m Mix, s machine.Shape) string {
 	m.Warmup, m.Repeats = 0, 0
 	data, err := json.Marshal(struct {
@@ -228,7 +229,8 @@ func LoadSum(m Mix, s machine.Shape) string {
 	return fmt.Sprintf("%.8x", sha256.Sum256(data))
 }
 
-// GuestArm is the guest's side of one run: plan in, result out, as files.
+// GuestArm is the guest's side of one run: it reads the plan and writes the
+// result, as files.
 func GuestArm(ctx context.Context, plan, result string) error {
 	data, err := os.ReadFile(plan)
 	if err != nil {
@@ -248,7 +250,7 @@ func GuestArm(ctx context.Context, plan, result string) error {
 	return os.WriteFile(result, data, 0o644)
 }
 
-// gather folds the runs into medians by arm, and judges the targets.
+// gather combines the runs into medians by arm, and judges the targets.
 func gather(o Options, results []RunResult) experiment.Comparison {
 	c := experiment.Comparison{
 		Schema: 1, Name: o.Mix.Name, Machine: o.Boot.Shape.Name, How: "modelled (lab)",
@@ -289,7 +291,7 @@ func armOf(name string, m Mix, runs []RunResult) experiment.Arm {
 		}
 	}
 	if !acted {
-		a.Applicable, a.Why = false, "not applicable: it was never seen to act"
+		a.Applicable, a.Why = false, "not applicable: it never acted"
 	}
 	for i, w := range m.Workloads {
 		a.Services = append(a.Services, serviceOf(w, runs, i))
@@ -321,7 +323,7 @@ func sensitiveRatioOf(r RunResult) unit.Opt[float64] {
 	return ratio(all)
 }
 
-// median summarises one figure over the runs; unknown values are left out.
+// median summarises one figure of the runs; unknown values are left out.
 func median(runs []RunResult, of func(RunResult) unit.Opt[float64]) (experiment.Summary, unit.Opt[float64]) {
 	var values []float64
 	for _, r := range runs {

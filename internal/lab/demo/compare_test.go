@@ -61,18 +61,18 @@ func (g *fakeGuest) Fetch(_ context.Context, path string) ([]byte, error) {
 
 func (g *fakeGuest) Close() { g.closed++ }
 
-// told is what a comparison told.
-type told struct {
+// reports is what a comparison reported.
+type reports struct {
 	mu       sync.Mutex
 	kept     []RunResult
 	progress []Progress
 }
 
-func compareFake(ctx context.Context, t *testing.T, g *fakeGuest) (*told, error) {
+func compareFake(ctx context.Context, t *testing.T, g *fakeGuest) (*reports, error) {
 	t.Helper()
 	mix := judgeMix()
 	mix.Warmup, mix.Measure, mix.Repeats = 10, 4, 2
-	var seen told
+	var seen reports
 	g.t = t
 	_, err := Compare(ctx, Options{
 		Mix: mix, Arms: Arms,
@@ -110,7 +110,7 @@ func TestDecisionCompareToItsEnd(t *testing.T) {
 	}
 }
 
-// ctrl-C in the third run: the guest is gone, and two runs are kept.
+// Ctrl-C in the third run: the guest is gone, and two runs are kept.
 func TestDecisionCompareInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -128,10 +128,11 @@ func TestDecisionCompareInterrupted(t *testing.T) {
 	}
 }
 
-// A run that fails ends the comparison with what it said, and is not tried again.
+// A run that fails ends the comparison with the run's last message, and is not
+// repeated.
 func TestDecisionCompareFails(t *testing.T) {
 	for said, want := range map[string]string{
-		"homenode: arm numad: no /var/run/numad.pid\n": "no /var/run/numad.pid",
+		"homenode-lab: arm numad: no /var/run/numad.pid\n": "no /var/run/numad.pid",
 		"": "ended with code 1",
 	} {
 		g := fakeGuest{during: func(_ context.Context, ran int) (lab.Result, error) {

@@ -20,7 +20,8 @@ import (
 
 const mixes = "../../../lab/mixes"
 
-// mixText is a mix as people write it; what the committed ones say is up to pilots.
+// mixText is a mix as a person writes it; pilots decide the values of the committed
+// ones.
 const mixText = `name: small
 shape: four
 repeats: 3
@@ -63,7 +64,7 @@ func TestDecodeMix(t *testing.T) {
 		{"warmup_model_seconds: 24", "warmup: {at_most: 24s}"}:     `line 5: malformed: unknown field "warmup"`,
 		{"nodes: 0", "nodes: 0-x"}:                                 `line 11: malformed: workloads[0].nodes: parse node list "0-x"`,
 		{"nodes: 0", "nodes: 0-1"}:                                 `line 11: malformed: workloads[0].nodes: 0-1 is more than a node`,
-		{"    nodes: 0\n", ""}:                                     `line 8: malformed: workloads[0].nodes: want where`,
+		{"    nodes: 0\n", ""}:                                     `line 8: malformed: workloads[0].nodes: want the nodes`,
 		{"measure_model_seconds: 8", "measure_model_seconds: 8 s"}: `line 6: malformed`,
 		{text, ""}:      `malformed`,
 		{text, "- !0 "}: `line 1: malformed`,
@@ -79,8 +80,8 @@ func TestDecodeMix(t *testing.T) {
 	}
 }
 
-// Every mix that comes with homenode fits its shape: nodes with CPUs, and by hand no
-// node has workloads with higher limits than it has CPUs.
+// Every mix that comes with homenode fits its shape: nodes have CPUs, and by hand no
+// node has workloads with higher limits than its CPUs.
 func TestDecodeMixesFitTheirShapes(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(mixes, "*.yaml"))
 	if err != nil {
@@ -148,7 +149,7 @@ func TestDecisionByHand(t *testing.T) {
 		t.Errorf("nodes 0 and 2: %s, %v", cpus, err)
 	}
 	if _, err := p.cpusOf(set.FromNodes(3)); err == nil {
-		t.Error("a node that is not there has CPUs")
+		t.Error("a missing node has CPUs")
 	}
 }
 
@@ -167,7 +168,7 @@ func TestParityPlanOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range m.Workloads {
-		m.Workloads[i].OnNodes = "" // what is written is the host's
+		m.Workloads[i].OnNodes = "" // the written form stays on the host
 	}
 	if !reflect.DeepEqual(p.Mix, m) || p.Mix.Workloads[0].Nodes.String() != "0-1" {
 		t.Errorf("%+v, want %+v", p.Mix, m)
@@ -190,7 +191,7 @@ func peerRuns() []RunResult {
 	return []RunResult{
 		run(ArmLinux, 0, 100, 0.4, 50, true), run(ArmLinux, 1, 110, 0.5, 51, true),
 		run(ArmBalancing, 0, 90, 0.6, 50, true), run(ArmBalancing, 1, 90, 0.6, 50, true),
-		run(ArmNumad, 0, 400, 0.99, 50, false), run(ArmNumad, 1, 400, 0.99, 50, false), // never acted: no peer
+		run(ArmNumad, 0, 400, 0.99, 50, false), run(ArmNumad, 1, 400, 0.99, 50, false), // never acted: not a peer
 		run(ArmByHand, 0, 200, 1, 50, true), run(ArmByHand, 1, 200, 1, 50, true),
 	}
 }
@@ -227,11 +228,11 @@ func TestDecisionJudge(t *testing.T) {
 		t.Errorf("one of two repeats was not steady: %d", linux.Unsteady)
 	}
 	if len(c.Targets) != 0 {
-		t.Error("targets were judged without homenode's arm")
+		t.Error("there were targets without homenode's arm")
 	}
 }
 
-// A placement by hand that varies is as bad a measurement as homenode's that does.
+// A placement by hand that varies is as bad a measurement as a varying homenode.
 func TestDecisionSpreadIsOfBothBoundArms(t *testing.T) {
 	runs := append(peerRuns(), run(ArmHomenode, 0, 195, 0.97, 50, true), run(ArmHomenode, 1, 196, 0.97, 50, true))
 	for i := range runs {
@@ -246,7 +247,8 @@ func TestDecisionSpreadIsOfBothBoundArms(t *testing.T) {
 	}
 }
 
-// A workload wider than a node is held to no locality: only to not being harmed.
+// A workload wider than a node has no target for locality: it only must not be
+// harmed.
 func TestDecisionWideIsNotHarmed(t *testing.T) {
 	mix := judgeMix()
 	mix.Workloads[0].Kind = Wide
@@ -256,7 +258,7 @@ func TestDecisionWideIsNotHarmed(t *testing.T) {
 		if strings.HasPrefix(target.Name, "svc") {
 			names = append(names, target.Name)
 			if target.Met {
-				t.Errorf("harmed, and %+v", target)
+				t.Errorf("harmed, but the target is %+v", target)
 			}
 		}
 	}
@@ -272,10 +274,10 @@ func TestDecisionLoadSum(t *testing.T) {
 	longer.Warmup, longer.Repeats = 120, 9
 	other.Workloads = []Workload{{Name: "svc", Kind: Sensitive, Load: "spin"}}
 	if LoadSum(longer, s) != sum || LoadSum(other, s) == sum {
-		t.Error("warm-up and repeats are no part of the load, workloads are")
+		t.Error("warm-up and repeats are not part of the load, workloads are")
 	}
 	s.Model.MHz = 99
 	if LoadSum(m, s) == sum {
-		t.Error("another machine, the same load")
+		t.Error("another machine has the same load sum")
 	}
 }

@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// estimator says how long the rest of a comparison takes on this host, from what
-// its runs took so far. Times are the host's, since the comparison began.
+// estimator estimates how long the rest of a comparison takes on this host, from
+// its runs so far. Times are the host's, since the start of the comparison.
 //
-//  1. The run that goes on: what it took so far, carried on. The less of it there
-//     is, the more counts what a run takes (2).
-//  2. A run takes the mean of those before it, the newest of which count most, and
-//     the present one by how much of it there is: hosts become busy, which may
-//     double a run; arms differ by less, and every round has each once.
+//  1. The current run takes as long as its part so far suggests. The smaller that part is,
+//     the more weight the estimate of a run (2) has.
+//  2. A run takes the mean of the earlier runs, of which the newest count most, and of the
+//     current run in proportion to its part so far. A busy host may double a run; arms
+//     differ by less, and every round has each arm once.
 type estimator struct {
 	runs  int
 	model float64 // model-seconds of a run
 
-	at    int           // the run that goes on
+	at    int           // the current run
 	begun time.Duration // when it began
 	first time.Duration // when its first model-second began
 	last  time.Duration // the newest step
 	done  float64       // model-seconds at that step
 
-	seconds, weight float64       // of complete runs, faded
-	ends            time.Duration // of complete runs, after their last model-second
+	seconds, weight float64       // sums over complete runs, faded
+	ends            time.Duration // time of complete runs after their last model-second
 }
 
 const (
-	// fade is what a run counts against the next: with less the estimate follows
-	// every arm, with more it takes long to see that the host became busy.
+	// fade is the weight of a run relative to the next. With a lower value the
+	// estimate follows every arm; with a higher one it takes long to notice that
+	// the host became busy.
 	fade = 0.7
-	// enough is the share of a run from which it says something by itself.
+	// enough is the share of a run from which the run alone is informative.
 	enough = 0.05
 )
 
@@ -45,7 +46,7 @@ func (e *estimator) begin(now time.Duration) {
 	e.begun, e.first, e.last, e.done = now, now, now, 0
 }
 
-// step says that the run has that many of its model-seconds behind it.
+// step reports how many of its model-seconds the run has completed.
 func (e *estimator) step(now time.Duration, done float64) {
 	if done == 0 {
 		e.first = now
@@ -53,7 +54,7 @@ func (e *estimator) step(now time.Duration, done float64) {
 	e.last, e.done = now, done
 }
 
-// end returns what of the run was before its first model-second and after its last.
+// end returns the time of the run before its first model-second and after its last.
 func (e *estimator) end(now time.Duration) (around time.Duration) {
 	e.seconds = e.seconds*fade + (now - e.begun).Seconds()
 	e.weight = e.weight*fade + 1
@@ -64,7 +65,7 @@ func (e *estimator) end(now time.Duration) (around time.Duration) {
 	return around
 }
 
-// left is unknown until the first run has something to judge by.
+// left is unknown until a part of the first run is known.
 func (e *estimator) left(now time.Duration) (time.Duration, bool) {
 	carried, share := e.carried()
 	weight := e.weight*math.Pow(fade, share) + share
@@ -77,8 +78,8 @@ func (e *estimator) left(now time.Duration) (time.Duration, bool) {
 	return time.Duration(left * float64(time.Second)), true
 }
 
-// carried is what the run that goes on takes if it goes on so, and how much of it
-// there is; 0 as long as that is too little.
+// carried is the extrapolated time of the current run, and how much of the run is
+// known; 0 while that is too little.
 func (e *estimator) carried() (seconds, share float64) {
 	share = min(1, e.done/e.model)
 	if share < enough {
@@ -87,8 +88,8 @@ func (e *estimator) carried() (seconds, share float64) {
 	return (e.first - e.begun + e.ending()).Seconds() + (e.last-e.first).Seconds()/share, share
 }
 
-// ending is the part of a run after its last model-second: as long as what is before
-// the first, until a run is complete.
+// ending is the time of a run after its last model-second. Until a run is complete,
+// it is assumed to be as long as the time before the first.
 func (e *estimator) ending() time.Duration {
 	if e.at == 0 {
 		return e.first - e.begun

@@ -12,7 +12,7 @@ import (
 	"homenode/internal/experiment"
 )
 
-// host plays a comparison: what a model-second of an arm and the ends of a run take,
+// host plays a comparison: the time of an arm's model-second, the time around a run,
 // and how much slower the host is at a time.
 type host struct {
 	perModelSecond map[string]float64
@@ -20,7 +20,7 @@ type host struct {
 	slower         func(now time.Duration) float64
 }
 
-// estimate is one that was shown, with what was really left then.
+// estimate is one that was shown, with the time that was really left.
 type estimate struct {
 	now, left, truth time.Duration
 	known            bool
@@ -35,7 +35,7 @@ func (h host) play(repeats int) []estimate {
 		order = append(order, Arms[r.Arm])
 	}
 	e := newEstimator(len(order), modelOfTest)
-	now := 20 * time.Second // the boot
+	now := 20 * time.Second // the time of the boot
 	pass := func(seconds float64) { now += time.Duration(seconds * h.slower(now) * float64(time.Second)) }
 	var shown []estimate
 	show := func() {
@@ -65,7 +65,7 @@ func (h host) play(repeats int) []estimate {
 
 func even(time.Duration) float64 { return 1 }
 
-// off is how far an estimate is from the truth, of what the whole takes.
+// off is the error of an estimate, as a share of the whole time.
 func off(e estimate, whole time.Duration) float64 {
 	return math.Abs(float64(e.left-e.truth)) / float64(whole)
 }
@@ -75,7 +75,7 @@ func TestDecisionEstimateOnASteadyHost(t *testing.T) {
 	for range 200 {
 		h := host{perModelSecond: map[string]float64{}, around: 20 * rng.Float64(), slower: even}
 		for _, a := range Arms {
-			h.perModelSecond[a] = 2 + rng.Float64() // half as much again between arms
+			h.perModelSecond[a] = 2 + rng.Float64() // arms differ by up to a half
 		}
 		shown := h.play(3)
 		whole := shown[len(shown)-1].now
@@ -91,7 +91,7 @@ func TestDecisionEstimateOnASteadyHost(t *testing.T) {
 				continue
 			}
 			known++
-			limit := 0.30 // an arm stands for all others
+			limit := 0.30 // one arm stands for all others
 			if e.round > 0 {
 				limit = 0.12 // every arm was seen once
 			}
@@ -110,9 +110,9 @@ func TestDecisionEstimateOnASteadyHost(t *testing.T) {
 	}
 }
 
-// A host that others take half of from some time on: two runs later the estimate is
-// off by a quarter of the whole at most, a round later by a twentieth, and at the end it
-// is right.
+// From some time on other processes take half of the host. Two runs later the estimate
+// is off by at most a quarter of the whole, a round later by a twentieth, and at the end
+// it is right.
 func TestDecisionEstimateOnAHostThatBecomesBusy(t *testing.T) {
 	h := host{perModelSecond: map[string]float64{}, around: 10}
 	for i, a := range Arms {
@@ -134,11 +134,11 @@ func TestDecisionEstimateOnAHostThatBecomesBusy(t *testing.T) {
 				limit = 0.05
 			}
 			if e.known && e.now > busy+2*190*time.Second && off(e, whole) > limit {
-				t.Errorf("busy from run %d on, at %v of %v: %v left, in truth %v", run, e.now, whole, e.left, e.truth)
+				t.Errorf("busy from run %d on, at %v of %v: %v left, really %v", run, e.now, whole, e.left, e.truth)
 			}
 		}
 		if last := shown[len(shown)-2]; off(last, whole) > 0.01 {
-			t.Errorf("busy from run %d on, at the last step: %v left, in truth %v", run, last.left, last.truth)
+			t.Errorf("busy from run %d on, at the last step: %v left, really %v", run, last.left, last.truth)
 		}
 	}
 }
@@ -147,11 +147,11 @@ func TestDecisionEstimateKnowsNothingAtFirst(t *testing.T) {
 	e := newEstimator(2, modelOfTest)
 	e.begin(0)
 	if _, ok := e.left(time.Minute); ok {
-		t.Error("it knows how long a run takes before it saw a part of one")
+		t.Error("the time of a run is known before a part of one")
 	}
 	e.step(time.Minute, 0)
 	if _, ok := e.left(2 * time.Minute); ok {
-		t.Error("no model-second has passed")
+		t.Error("the time is known before a model-second has passed")
 	}
 	e.step(3*time.Minute, modelOfTest/2)
 	if left, ok := e.left(3 * time.Minute); !ok || left != 9*time.Minute {
@@ -165,7 +165,7 @@ func TestDecodeStep(t *testing.T) {
 			t.Errorf("%q reads %+v", s.line(), got)
 		}
 	}
-	for _, line := range []string{"", "homenode: run arm: no such file", "{", "{}", `{"stage": 3}`} {
+	for _, line := range []string{"", "homenode-lab: run arm: no such file", "{", "{}", `{"stage": 3}`} {
 		if s, ok := parseStep(line); ok {
 			t.Errorf("%q is no step: %+v", line, s)
 		}

@@ -10,19 +10,19 @@ import (
 	"homenode/internal/unit"
 )
 
-// What homenode is held to: docs/decisions/0001. Fixed before the first
+// Targets for homenode: docs/decisions/0001. They were fixed before the first
 // comparison; a change needs a record with all arms before and after.
 const (
 	wantLocal   = 0.95 // local access ratio of the bound services
-	wantRemote  = 0.5  // their remote share against the best peer's
-	wantPeers   = 1.10 // throughput against the best of the peers
-	wantCeiling = 0.95 // throughput against the placement by hand
+	wantRemote  = 0.5  // their remote share relative to the best peer's
+	wantPeers   = 1.10 // throughput relative to the best peer's
+	wantCeiling = 0.95 // throughput relative to the placement by hand
 	wantSpread  = 0.03 // (max − min) / median of a bound service's throughput
 )
 
 var peers = []string{ArmLinux, ArmBalancing, ArmNumad}
 
-// judge holds homenode's arm against the others. A target that cannot be
+// judge compares homenode's arm with the others. A target that cannot be
 // computed is not met.
 func judge(m Mix, c experiment.Comparison) []experiment.Target {
 	ours, ok := c.Arm(ArmHomenode)
@@ -96,7 +96,7 @@ func ceilingTarget(c experiment.Comparison, ours experiment.Arm, service string)
 }
 
 // spreadTarget is about the two arms in which the service is bound: the wider of
-// their spreads. One repeat has none.
+// their spreads. One repeat has no spread.
 func spreadTarget(c experiment.Comparison, service string) experiment.Target {
 	widest, note, known := 0.0, "", false
 	for _, arm := range []string{ArmHomenode, ArmByHand} {
@@ -115,8 +115,9 @@ func spreadTarget(c experiment.Comparison, service string) experiment.Target {
 	return atMost(service+": min to max of the repeats where bound", fmt.Sprintf("≤ %.2f", wantSpread), unit.OptOf(widest, known), wantSpread, note)
 }
 
-// harmTarget is for what homenode does not bind: not lower than Linux alone by more
-// than the noise, which is the larger relative spread of the two arms' repeats.
+// harmTarget is for services that homenode does not bind: they must not be slower
+// than under Linux alone by more than the noise, which is the larger relative
+// spread of the two arms' repeats.
 func harmTarget(c experiment.Comparison, ours experiment.Arm, service string) experiment.Target {
 	linux, _ := c.Arm(ArmLinux)
 	base, _ := linux.Service(service)

@@ -73,8 +73,8 @@ func startLoad(w Workload, args []string, seed uint64) (*loadProcess, error) {
 	return l, nil
 }
 
-// removeShared removes the file that the load maps: its pages would keep their
-// nodes, and the next run would begin where this one ended.
+// removeShared removes the file that the load maps. Its pages would stay on
+// their nodes, and the next run would begin with them.
 func (l *loadProcess) removeShared() {
 	if l.shared != "" {
 		_ = os.Remove(l.shared)
@@ -123,7 +123,7 @@ func (l *loadProcess) finish() (loadReport, error) {
 	return r, nil
 }
 
-// kill ends it, whatever it does, and removes what it shared.
+// kill ends the program in any state, and removes its shared file.
 func (l *loadProcess) kill() {
 	defer l.removeShared()
 	if l.ended {
@@ -148,7 +148,7 @@ type loadPhase struct {
 	} `json:"latency_us"`
 }
 
-// phase returns one phase; a phase that saw no work has none.
+// phase returns one phase; a phase without work has none.
 func (r loadReport) phase(n int) loadPhase {
 	for _, p := range r.Phases {
 		if p.Phase == n {

@@ -12,11 +12,11 @@ import (
 	"homenode/internal/window"
 )
 
-// meter reads the mix's workloads through the same reader as the agent, so that
-// every arm is measured alike.
+// meter reads the mix's workloads through the agent's reader, so that every arm
+// is measured in the same way.
 type meter struct{ reader *kernel.Reader }
 
-// use is what one workload did since the last reading.
+// use is a workload's use since the last reading.
 type use struct {
 	cycles, local, remote unit.Opt[float64]
 	cpus                  unit.Opt[float64] // of guest wall time
@@ -32,7 +32,7 @@ func newMeter() (*meter, error) {
 
 func (m *meter) close() { m.reader.Close() }
 
-// read returns the use of every workload since the read before, by name.
+// read returns the use of every workload since the last reading, by name.
 func (m *meter) read(ctx context.Context) (map[string]use, error) {
 	w, err := m.reader.Read(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *meter) read(ctx context.Context) (map[string]use, error) {
 	return uses, problems(w)
 }
 
-// problems fails a measurement in which anything could not be read.
+// problems fails a measurement with anything that could not be read.
 func problems(w window.Window) error {
 	if len(w.Problems) > 0 {
 		return fmt.Errorf("measure: %s", w.Problems[0])
@@ -72,7 +72,7 @@ func ratio(u use) unit.Opt[float64] {
 }
 
 // sensitiveRatio is the local access ratio of all sensitive services together;
-// 0 as long as nothing was counted.
+// 0 while nothing has been counted.
 func sensitiveRatio(m Mix, uses map[string]use) float64 {
 	var all use
 	var local, remote float64

@@ -14,7 +14,8 @@ import (
 	"homenode/internal/yamlfile"
 )
 
-// Mix is what runs side by side, and how it is measured; lab/mixes/*.yaml.
+// Mix is the workloads that run together, and how they are measured;
+// lab/mixes/*.yaml.
 type Mix struct {
 	Name      string     `yaml:"name" json:"name"`
 	Shape     string     `yaml:"shape" json:"shape"`
@@ -29,11 +30,11 @@ type Mix struct {
 type Workload struct {
 	Name     string      `yaml:"name" json:"name"`
 	Kind     string      `yaml:"kind" json:"kind"`           // sensitive, wide, hog, insensitive
-	CPULimit float64     `yaml:"cpu_limit" json:"cpu_limit"` // CPUs' worth; 0 = none
-	OnNodes  string      `yaml:"nodes" json:"-"`             // as it is written
+	CPULimit float64     `yaml:"cpu_limit" json:"cpu_limit"` // CPUs; 0 = no limit
+	OnNodes  string      `yaml:"nodes" json:"-"`             // as written in the file
 	Nodes    set.NodeSet `yaml:"-" json:"nodes"`             // the hand-optimised placement
 	Load     string      `yaml:"load" json:"load"`           // arguments of homenode-load
-	ByHand   string      `yaml:"by_hand" json:"by_hand"`     // more arguments where it is placed by hand
+	ByHand   string      `yaml:"by_hand" json:"by_hand"`     // additional arguments in the arm by hand
 }
 
 // Kinds of workloads.
@@ -58,7 +59,7 @@ func ReadMix(path string) (Mix, error) {
 // ErrMalformed is in every error of ParseMix.
 var ErrMalformed = errors.New("malformed")
 
-// maxMix bounds what a mix may hold; the largest here has 2 KiB.
+// maxMix bounds the size of a mix; the largest here has 2 KiB.
 const maxMix = 64 << 10
 
 // ParseMix refuses unknown keys, with line and excerpt.
@@ -78,7 +79,7 @@ func ParseMix(data []byte, file string) (m Mix, err error) {
 	return m, nil
 }
 
-// refusal says what is wrong at a path of the file.
+// refusal returns what is wrong at a path of the file.
 type refusal func(path, format string, args ...any) error
 
 func (m *Mix) check(refuse refusal) error {
@@ -118,7 +119,7 @@ func (w *Workload) check(path string, refuse refusal) error {
 	case err != nil:
 		return refuse(path+".nodes", "%v", err)
 	case nodes.IsEmpty():
-		return refuse(path+".nodes", "want where it is placed by hand, such as 0 or 0-1")
+		return refuse(path+".nodes", "want the nodes of its placement by hand, such as 0 or 0-1")
 	case w.Kind == Sensitive && nodes.Len() > 1:
 		return refuse(path+".nodes", "%s is more than a node, and it is %s: want one node, or kind %s", nodes, Sensitive, Wide)
 	}
@@ -126,7 +127,7 @@ func (w *Workload) check(path string, refuse refusal) error {
 	return nil
 }
 
-// CheckOn says what of the mix a shape does not have.
+// CheckOn returns what the mix needs and a shape does not have.
 func (m Mix) CheckOn(s machine.Shape) error {
 	for _, w := range m.Workloads {
 		for n := range w.Nodes.All() {

@@ -20,13 +20,13 @@ const (
 	ArmBalancing = "numa-balancing" // on
 	ArmNumad     = "numad"
 	ArmHomenode  = "homenode"
-	ArmByHand    = "by-hand" // the ceiling: placed before it starts
+	ArmByHand    = "by-hand" // the ceiling: placed before the start
 )
 
 // Arms lists all arms.
 var Arms = []string{ArmLinux, ArmBalancing, ArmNumad, ArmHomenode, ArmByHand}
 
-// Title says an arm in words.
+// Title describes an arm in words.
 func Title(arm string) string {
 	return map[string]string{
 		ArmLinux: "Linux, NUMA balancing off", ArmBalancing: "Linux, NUMA balancing on", ArmNumad: "numad (Debian)",
@@ -36,7 +36,8 @@ func Title(arm string) string {
 
 var nan = math.NaN()
 
-// mover is what moves things in an arm. CPU time is NaN where it cannot be told.
+// mover is what moves memory and threads in an arm. CPU time is NaN if it is
+// unknown.
 type mover interface {
 	cpuSeconds() float64
 	acted() (bool, string)
@@ -52,18 +53,19 @@ func startMover(p Plan) (mover, error) {
 	case ArmBalancing:
 		return &balancing{before: vmstat("numa_pages_migrated")}, nil
 	default:
-		return nobody{}, nil
+		return noMover{}, nil
 	}
 }
 
-// nobody moves anything by itself.
-type nobody struct{}
+// noMover is the mover of arms in which no program moves anything.
+type noMover struct{}
 
-func (nobody) cpuSeconds() float64   { return 0 }
-func (nobody) acted() (bool, string) { return true, "" }
-func (nobody) stop() error           { return nil }
+func (noMover) cpuSeconds() float64   { return 0 }
+func (noMover) acted() (bool, string) { return true, "" }
+func (noMover) stop() error           { return nil }
 
-// balancing is the kernel's: it runs in the tasks' own time, which nobody counts.
+// balancing is the kernel's: it runs in the tasks' own time, which is not
+// counted.
 type balancing struct{ before float64 }
 
 func (b *balancing) cpuSeconds() float64 { return nan }
@@ -76,7 +78,7 @@ func (b *balancing) stop() error { return nil }
 const numadLog = "/var/log/numad.log"
 
 // numad runs as Debian ships it, with its shortest period (-i 1:5), because the
-// warm-up is short; it daemonises.
+// warm-up is short. It becomes a daemon.
 type numad struct{ pid int }
 
 func startNumad() (mover, error) {
@@ -176,7 +178,7 @@ func (a *agent) acted() (bool, string) {
 	return acted, strings.TrimSpace(string(out)) + "\n" + stepLines(string(steps))
 }
 
-// stepLines are the lines of the agent's log that say what it did.
+// stepLines are the lines of the agent's log that report steps.
 func stepLines(log string) string {
 	var steps []string
 	for line := range strings.Lines(log) {
@@ -187,7 +189,7 @@ func stepLines(log string) string {
 	return strings.Join(steps, "\n")
 }
 
-// stop has the agent put back what it set.
+// stop makes the agent restore its settings.
 func (a *agent) stop() error {
 	if a.done == nil {
 		return nil
@@ -208,10 +210,11 @@ func (a *agent) stop() error {
 	}
 }
 
-// ticksPerSecond is USER_HZ, 100 on every architecture Linux runs on today.
+// ticksPerSecond is USER_HZ, which is 100 on every architecture that Linux runs
+// on today.
 const ticksPerSecond = 100
 
-// processCPU is user + system time of a process; NaN if it is gone.
+// processCPU is user + system time of a process; NaN if the process is gone.
 func processCPU(pid int) float64 {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -12,39 +12,42 @@ import (
 	"homenode/internal/unit"
 )
 
-// PilotWarmup and PilotRepeats are what a pilot runs every arm with.
+// PilotWarmup and PilotRepeats are the values with which a pilot runs every
+// arm.
 const (
 	PilotWarmup  = 60.0 // model-seconds
 	PilotRepeats = 2    // the fewest that have a spread
 )
 
-// Pilot is what runs with a long warm-up say about the mix: how long a warm-up has
-// to be, and how many repeats there is time for. It is made before a comparison,
-// and looks at no arm's throughput but for how much that varies.
+// Pilot is the result of runs with a long warm-up: how long the mix's warm-up has
+// to be, and how many repeats fit in the time. It runs before a comparison, and
+// uses no arm's throughput except for its variation.
 type Pilot struct {
 	Mix    Mix // with the pilot's warm-up and repeats
 	Arms   []PilotArm
 	Budget time.Duration // for a comparison, on the host of the pilot
 
-	Warmup  unit.Opt[float64] // to commit, model-seconds; unknown: no arm was steady
-	Repeats int               // to commit
-	Took    time.Duration     // what a comparison with these would take here
-	Fits    bool              // in the budget
+	Warmup  unit.Opt[float64] // warm-up to commit, model-seconds; unknown: no arm was steady
+	Repeats int               // repeats to commit
+	Took    time.Duration     // time that a comparison with these would take here
+	Fits    bool              // it fits in the budget
 }
 
 // PilotArm is one arm of a pilot.
 type PilotArm struct {
 	Arm    string
-	Steady unit.Opt[float64] // model-seconds from which on its local access ratio is; unknown: not in the pilot's time
+	Steady unit.Opt[float64] // model-seconds after which its local access ratio is steady; unknown: never in the pilot
 	Local  [][]float64       // the ratio, a list for each repeat, every checkEvery
 	Spread unit.Opt[float64] // the widest of its sensitive services, (max − min) / median
 	host   hostCost
 }
 
-// hostCost is what runs take a host: for each model-second, and around them.
+// hostCost is the host's time of runs: for each model-second, and around the
+// runs.
 type hostCost struct{ perModelSecond, around float64 }
 
-// triedRepeats are those a pilot chooses from, the most that fit.
+// triedRepeats are the numbers that a pilot chooses from: the largest that
+// fits.
 var triedRepeats = []int{5, 3, 2}
 
 // NewPilot judges the runs of a pilot.
@@ -75,12 +78,12 @@ func pilotArm(m Mix, arm string, runs []RunResult) PilotArm {
 	return a
 }
 
-// steadyFrom is the time from which on a ratio stays where it ends.
+// steadyFrom is the time after which a ratio stays at its final value.
 //
-//  1. Where it ends is the mean of the last third.
+//  1. The final value is the mean of the last third.
 //  2. Three checks in a row count as one: their mean.
-//  3. It is steady from the first check on after which no such mean is farther
-//     from the end than steadyWithin. In the last third that is no finding.
+//  3. The ratio is steady from the first check after which no such mean is farther from the
+//     final value than steadyWithin. In the last third that is not a finding.
 func steadyFrom(ratios []float64) (at float64, ok bool) {
 	third := len(ratios) / 3
 	if third < steadyOver {
@@ -117,8 +120,9 @@ func widest(m Mix, runs []RunResult) unit.Opt[float64] {
 	return unit.Some(spread)
 }
 
-// longest is the longest that an arm needs, in whole checks. Arms that were never
-// steady have no say: no warm-up that there is time for would do for them.
+// longest is the longest warm-up that an arm needs, in whole checks. Arms that
+// were never steady are ignored: no warm-up that there is time for would be
+// enough.
 func (p Pilot) longest() unit.Opt[float64] {
 	longest, any := 0.0, false
 	for _, a := range p.Arms {
@@ -129,7 +133,7 @@ func (p Pilot) longest() unit.Opt[float64] {
 	return unit.OptOf(longest, any)
 }
 
-// repeats are the most that the budget has room for, and two in any case.
+// repeats is the largest number that fits in the budget, and at least two.
 func (p Pilot) repeats(warmup float64) (n int, took time.Duration) {
 	round := 0.0
 	for _, a := range p.Arms {
@@ -143,12 +147,12 @@ func (p Pilot) repeats(warmup float64) (n int, took time.Duration) {
 	return n, took
 }
 
-// String says it to people, with what to commit.
+// String is the readable form, with the values to commit.
 func (p Pilot) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Pilot of mix %s: every arm %d times, %.0f model-seconds of warm-up.\n\n", p.Mix.Name, p.Mix.Repeats, p.Mix.Warmup)
 	for _, a := range p.Arms {
-		fmt.Fprintf(&out, "%s: %s; spread of its sensitive services %s; %.1f s of the host a model-second\n",
+		fmt.Fprintf(&out, "%s: %s; spread of its sensitive services %s; %.1f s of the host per model-second\n",
 			Title(a.Arm), steadyWords(a, p.Mix), percentOr(a.Spread), a.host.perModelSecond)
 		for i, ratios := range a.Local {
 			fmt.Fprintf(&out, "  repeat %d, local access ratio every %.0f model-s: %s\n", i+1, checkEvery, ratioList(ratios))
@@ -180,7 +184,7 @@ func ratioList(ratios []float64) string {
 	return strings.Join(words, " ")
 }
 
-// advice is what to commit, and what speaks against it.
+// advice is what to commit, and the objections to it.
 func (p Pilot) advice() string {
 	warmup, ok := p.Warmup.Get()
 	if !ok {
@@ -191,7 +195,7 @@ func (p Pilot) advice() string {
 	if p.Fits {
 		text += ".\n"
 	} else {
-		text += fmt.Sprintf(", which is more than the %s there are.\n", p.Budget)
+		text += fmt.Sprintf(", which is more than the budget of %s.\n", p.Budget)
 	}
 	var restless []string
 	for _, a := range p.Arms {
@@ -200,11 +204,11 @@ func (p Pilot) advice() string {
 		}
 	}
 	if len(restless) > 0 {
-		text += fmt.Sprintf("Not steady, and measured as they are then: %s. 'make bench-peers' measures what peers reach in %.0f model-s.\n",
+		text += fmt.Sprintf("Not steady at the end of that warm-up: %s. 'make bench-peers' measures peers after %.0f model-s.\n",
 			strings.Join(restless, "; "), PeersWarmup)
 	}
 	return text
 }
 
-// PeersWarmup is what peers get once per release, in model-seconds.
+// PeersWarmup is the warm-up of peers once per release, in model-seconds.
 const PeersWarmup = 120.0

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// settling goes from one ratio to another until a check, and stays there.
+// settling changes from one ratio to another until a check, and stays there.
 func settling(from, to float64, until, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -24,7 +24,7 @@ func settling(from, to float64, until, n int) []float64 {
 func TestDecisionSteadyFrom(t *testing.T) {
 	noisy := settling(0.9, 0.9, 0, 30)
 	for i := range noisy {
-		noisy[i] += 0.03 * math.Sin(float64(2*i)) // no three in a row are off by as much
+		noisy[i] += 0.03 * math.Sin(float64(2*i)) // the mean of three in a row is off by less
 	}
 	for _, c := range []struct {
 		about  string
@@ -48,7 +48,7 @@ func TestDecisionSteadyFrom(t *testing.T) {
 	}
 }
 
-// pilotRuns: each arm twice, 3 s of the host a model-second and 10 s around.
+// pilotRuns: each arm twice, 3 s of the host per model-second and 10 s around.
 func pilotRuns(mix Mix, ratios map[string][]float64) []RunResult {
 	var runs []RunResult
 	for _, arm := range Arms {
@@ -73,13 +73,13 @@ func TestDecisionPilot(t *testing.T) {
 	if !ok || warmup < 10 || warmup > 16 {
 		t.Errorf("warm-up of %v model-s, want that of homenode, the slowest that was steady", warmup)
 	}
-	// A round is 5 × (10 + 3 × (14 + 8)) s = 380 s: two fit in 12 min less than twice.
+	// A round is 5 × (10 + 3 × (14 + 8)) s = 380 s: fewer than two fit in 12 min.
 	if p.Repeats != 2 || p.Fits != (p.Took <= 12*time.Minute) || p.Took != time.Duration(2*5*(10+3*(warmup+8))*float64(time.Second)) {
 		t.Errorf("%d repeats, %v, %v", p.Repeats, p.Took, p.Fits)
 	}
 	text := p.String()
 	for _, want := range []string{"warmup_model_seconds: ", "repeats: 2", "not steady in 60 model-s", "spread of its sensitive services 1.0 %",
-		"Not steady, and measured as they are then: Linux, NUMA balancing on", "make bench-peers"} {
+		"Not steady at the end of that warm-up: Linux, NUMA balancing on", "make bench-peers"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
@@ -91,6 +91,6 @@ func TestDecisionPilot(t *testing.T) {
 		ratios[arm] = rising
 	}
 	if text := NewPilot(mix, Arms, pilotRuns(mix, ratios), time.Hour).String(); !strings.Contains(text, "Nothing to commit") {
-		t.Errorf("nothing is steady, and:\n%s", text)
+		t.Errorf("nothing is steady, but:\n%s", text)
 	}
 }

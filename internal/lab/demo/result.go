@@ -6,7 +6,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Plan is what the host asks the guest for: one run of one arm.
+// Plan is the host's request to the guest: one run of one arm.
 type Plan struct {
 	Mix    Mix    `json:"mix"`
 	Arm    string `json:"arm"`
@@ -19,13 +19,13 @@ type Plan struct {
 	NodeCPUs     []string `json:"node_cpus"` // of each node, without housekeeping
 }
 
-// RunResult is what one run gave. Unknown figures are null.
+// RunResult is the result of one run. Unknown figures are null.
 type RunResult struct {
 	Arm    string `json:"arm"`
 	Repeat int    `json:"repeat"`
 
-	HostSeconds   float64   `json:"host_s"`        // it took the host, by the wall clock
-	HostAround    float64   `json:"host_around_s"` // of that, before the warm-up and after the measurement
+	HostSeconds   float64   `json:"host_s"`        // time of the host, by the wall clock
+	HostAround    float64   `json:"host_around_s"` // part of it before the warm-up and after the measurement
 	WarmupSeconds float64   `json:"warmup_model_s"`
 	WarmupRatios  []float64 `json:"warmup_ratios"` // every checkEvery
 	Steady        bool      `json:"steady"`        // the last of them lie close together

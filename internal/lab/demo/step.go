@@ -10,8 +10,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Step is where a run is. The guest writes one a line to stderr, as JSON; what it
-// has to say besides is no JSON.
+// Step is the progress of a run. The guest writes one step per line to stderr, as
+// JSON; its other messages are not JSON.
 type Step struct {
 	Stage string            `json:"stage"`
 	Done  float64           `json:"done_model_s"` // of this stage
@@ -28,11 +28,11 @@ const (
 )
 
 func (s Step) line() string {
-	text, _ := json.Marshal(s) // no field of it can fail
+	text, _ := json.Marshal(s) // none of its fields can fail
 	return string(text)
 }
 
-// parseStep reads a line of the guest; ok is false if it is no step.
+// parseStep reads a line of the guest; ok is false if it is not a step.
 func parseStep(line string) (s Step, ok bool) {
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &s) != nil {
 		return Step{}, false
@@ -40,7 +40,7 @@ func parseStep(line string) (s Step, ok bool) {
 	return s, s.Stage != ""
 }
 
-// String is for people: warming up 6 of 18 model-s, local 0.52.
+// String is the readable form: warming up 6 of 18 model-s, local 0.52.
 func (s Step) String() string {
 	text := s.Stage
 	if s.Of > 0 {
@@ -52,7 +52,7 @@ func (s Step) String() string {
 	return text
 }
 
-// modelSeconds is how far the run is in all, warm-up and measurement.
+// modelSeconds is the run's progress, warm-up and measurement together.
 func (s Step) modelSeconds(m Mix) float64 {
 	switch s.Stage {
 	case StageWarm:

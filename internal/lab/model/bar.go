@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// State of the model.
+// State is a state of the model.
 type State uint64
 
 // States, in the order of HOMENODE_OFF … of lab/include/homenode_lab.h.
@@ -81,7 +81,7 @@ func (m *Model) Clock() Clock {
 	return c
 }
 
-// switchLimit bounds the wait for a change of state, by the guest's clock: vCPUs that ran
+// switchLimit bounds the wait for a change of state, by the guest's clock. vCPUs that ran
 // ahead while the model was off have to be caught up with, which takes milliseconds.
 const switchLimit = 10 * time.Second
 

@@ -5,7 +5,7 @@
 //
 //	plugin ── shared file ── BAR 2 ── Open ─▶ Clock, ProbeClock, MigrateClock
 //
-// homenode itself has no other part of the lab. What is measured in the lab is timed by
-// the model's clocks, down to those of single vCPUs, and is marked as modelled. Not for:
-// booting a guest.
+// homenode itself uses no other part of the lab. Measurements in the lab are timed by
+// the model's clocks, down to those of single vCPUs, and are marked as modelled. Not
+// for: booting a guest.
 package model

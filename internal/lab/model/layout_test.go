@@ -15,7 +15,7 @@ import (
 
 const top = "../../.."
 
-// The offsets that Go reads are those of the C header.
+// The offsets that Go uses equal those of the C header.
 func TestParityLayout(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -45,6 +45,6 @@ func TestParityLayout(t *testing.T) {
 func TestDecodeClock(t *testing.T) {
 	page := make([]byte, 2048)
 	if _, err := decodeClock(page); err == nil {
-		t.Error("a page without the magic was taken")
+		t.Error("a page without the magic was accepted")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Where the clocks of vCPUs are, as schema/lab_layout.golden has it.
+// Offsets of the vCPUs' clocks, as in schema/lab_layout.golden.
 const (
 	offCPUs      = 16
 	offVCPU      = 4096
@@ -43,7 +43,7 @@ func (m *Model) ProbeClock() (membench.Staged, error) {
 	defer f.Close()
 	c := &modelClock{model: m, cpus: int(m.word(offCPUs).Load()), mhz: m.word(OffMHz).Load()}
 	if c.cpus < 1 || c.cpus > 64 || c.mhz == 0 {
-		return nil, fmt.Errorf("read model %s: %d CPUs at %d MHz make no sense", m.path, c.cpus, c.mhz)
+		return nil, fmt.Errorf("read model %s: %d CPUs at %d MHz are not valid", m.path, c.cpus, c.mhz)
 	}
 	c.vcpus, err = syscall.Mmap(int(f.Fd()), 0, offVCPU+c.cpus*vcpuBytes, syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
@@ -93,5 +93,5 @@ func (c *modelClock) Prepare() error {
 	return c.model.Switch(Off)
 }
 
-// Measure switches it back to what it was.
+// Measure restores the model's state.
 func (c *modelClock) Measure() error { return c.model.Switch(c.state) }

@@ -25,7 +25,7 @@ const (
 // Bytes is the size of the file: HOMENODE_LAB_BYTES.
 const Bytes = 1 << 20
 
-// Clock is the plugin's report of the model's time, which is the guest's.
+// Clock is the plugin's report of the model's time, which is also the guest's.
 type Clock struct {
 	State       uint64 `json:"state"` // 0 off, 1 on
 	MHz         uint64 `json:"mhz"`

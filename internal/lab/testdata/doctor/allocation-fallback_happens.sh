@@ -1,5 +1,5 @@
-# Node 0 is nearly full of another process's memory; what a service allocates there
-# falls to node 1.
+# Node 0 is nearly full of another process's memory; memory that a service allocates there
+# goes to node 1.
 # want: allocation-fallback
 # for: 4s
 group hog 0 0

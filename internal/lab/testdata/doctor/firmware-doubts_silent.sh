@@ -1,4 +1,4 @@
-# The tables are as they should be.
+# The tables are correct.
 # silent: firmware-doubts
 group any
 load any spin --threads 1

@@ -1,4 +1,4 @@
-# Four threads on both nodes read what their main thread touched first.
+# Four threads on both nodes read memory that their main thread touched first.
 # ci
 # want: first-touch homenode-load
 group master

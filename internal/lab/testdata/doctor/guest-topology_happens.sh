@@ -1,4 +1,4 @@
-# The guest was told of one node; its memory is on two.
+# The guest sees one node; its memory is on two.
 # flat
 # want: guest-topology
 group any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the doctor's cases have in common. Runs in the lab's guest (busybox sh).
+# Functions for the doctor's cases. Runs in the lab's guest (busybox sh).
 base=/sys/fs/cgroup
 mkdir -p $base/doctor
 echo "+cpuset +cpu +memory" > $base/doctor/cgroup.subtree_control
@@ -11,7 +11,7 @@ group() {
 	[ -z "${3:-}" ] || echo "$3" > "$base/doctor/$1/cpuset.mems"
 }
 
-# load NAME ARGS…: homenode-load in that cgroup, until it is killed; returns when it works
+# load NAME ARGS…: homenode-load in that cgroup, until it is killed; returns when it is at work
 load() {
 	name=$1
 	shift
@@ -51,7 +51,7 @@ migratepages() { homenode-load peer migrate-pages "$1" "$2" "$3" > /dev/null; }
 
 model() { homenode-load control "$1"; }
 
-# tidy: whatever a case did is undone
+# tidy: undoes everything that a case did
 tidy() {
 	for p in $(cat /tmp/doctor-pids 2>/dev/null); do kill -9 "$p"; done 2>/dev/null
 	killall -9 homenode-load dd 2>/dev/null

@@ -1,5 +1,5 @@
-# Bound to node 0, with almost all of what is free there: taken in small steps,
-# since a step too far ends in the killer.
+# Bound to node 0, with almost all memory that is free there: taken in small steps,
+# because a step too far ends with the OOM killer.
 # want: memory-too-tight /doctor/tight
 left() { sed -n 's/.*MemFree: *\([0-9]*\) kB/\1/p' /sys/devices/system/node/node0/meminfo; }
 group tight 0-1 0

@@ -1,4 +1,4 @@
-# Its limit is used up by what cannot be dropped.
+# Its limit is used up by memory that cannot be reclaimed.
 # want: memory-too-tight of its limit of 200 MiB
 group full
 echo 200M > $base/doctor/full/memory.max

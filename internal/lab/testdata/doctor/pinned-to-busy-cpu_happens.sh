@@ -1,4 +1,4 @@
-# Two busy threads that may only run on CPU 1; CPU 0 beside it is idle.
+# Two busy threads that may only run on CPU 1; CPU 0 next to it is idle.
 # want: pinned-to-busy-cpu
 group pinned
 load pinned spin --threads 2 --bind-cpu 1

@@ -1,4 +1,4 @@
-# Threads on both nodes read and write what is theirs.
+# Threads on both nodes read and write their own memory.
 # silent: read-only-far
 group own
 load own chase --threads 4 --ws 8MiB --touch worker

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests and the bench of moving memory have in common. Runs in the lab's guest
+# Functions for the tests and the bench of moving memory. Runs in the lab's guest
 # (busybox sh), under both versions of cgroups.
 if [ -d /sys/fs/cgroup/cpuset ]; then version=v1 base=/sys/fs/cgroup/cpuset; else version=v2 base=/sys/fs/cgroup; fi
 export base
 hugepages=/sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages
 
-# hierarchies: where a cgroup is to be made
+# hierarchies: the folders in which a cgroup is made
 hierarchies() {
 	if [ $version = v2 ]; then echo $base; else ls -d /sys/fs/cgroup/cpuset /sys/fs/cgroup/memory /sys/fs/cgroup/freezer /sys/fs/cgroup/perf_event; fi
 }
@@ -21,12 +21,12 @@ group() {
 	fi
 }
 
-# enter NAME: this shell, and what it starts, is in that cgroup
+# enter NAME: moves this shell, and what it starts, into that cgroup
 enter() {
 	for h in $(hierarchies); do echo $$ > "$h/$1/cgroup.procs"; done
 }
 
-# start NAME GROUP ARGS…: homenode-load in that cgroup, until it is ended; its id in /tmp/mig-NAME.pid
+# start NAME GROUP ARGS…: homenode-load in that cgroup, until it is ended; its process id is in /tmp/mig-NAME.pid
 start() {
 	name=$1 into=$2
 	shift 2
@@ -59,17 +59,17 @@ segment() {
 	done
 }
 
-# pid NAME…: ids, comma between
+# pid NAME…: process ids, separated by commas
 pid() {
 	list=
 	for n; do list=$list${list:+,}$(cat "/tmp/mig-$n.pid"); done
 	echo "$list"
 }
 
-# pids GROUP: of all its processes, comma between
+# pids GROUP: ids of all its processes, separated by commas
 pids() { paste -sd, "$base/$1/cgroup.procs"; }
 
-# finish NAME: ends it, and prints its report
+# finish NAME: ends the load, and prints its report
 finish() {
 	kill "$(pid "$1")"
 	i=0
@@ -93,7 +93,7 @@ cached() {
 	homenode-load pagecache --write --bytes "$2" --bind-cpu "$3" --file "$1" >/dev/null
 }
 
-# moving GROUP: once 4 MiB of its private memory are on node 1; after a minute without, not 0
+# moving GROUP: waits until 4 MiB of its private memory are on node 1; fails after a minute
 moving() {
 	n=0
 	until [ "$(for p in $(cat "$base/$1/cgroup.procs"); do cat "/proc/$p/numa_maps"; done 2>/dev/null |
@@ -108,10 +108,10 @@ pool() { # NODE PAGES: huge pages of 2 MiB
 	echo "$2" > "$(printf $hugepages "$1")"
 }
 
-# homenode is the guest's server, too: what moves has a name of its own, so that it can be ended by it
+# The guest's server is also homenode. The mover has its own name, so that killall ends only it.
 [ -e /bin/homenode-mover ] || ln -s /bin/homenode /bin/homenode-mover
 
-# tidy: whatever was done is undone
+# tidy: undoes everything
 tidy() {
 	homenode-load control off >/dev/null
 	[ -e /tmp/mig-meanwhile.pid ] && kill "$(cat /tmp/mig-meanwhile.pid)" 2>/dev/null
