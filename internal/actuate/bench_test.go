@@ -29,18 +29,18 @@ func steady() (machine.Machine, State, window.Window) {
 		line(h, "workload %s anon=30GiB,30GiB local=5000000000 remote=5000000000", id(i))
 	}
 	for seq := range 40 {
-		var wishes []action.Action
+		var actions []action.Action
 		for i := range 13 {
 			if seq == 0 && i < 10 || seq == 39 && i >= 10 {
-				wishes = append(wishes, action.Action{Kind: action.Bind, Workload: id(i), Nodes: set.FromNodes(i % 2), Reason: action.Reason{
+				actions = append(actions, action.Action{Kind: action.Bind, Workload: id(i), Nodes: set.FromNodes(i % 2), Reason: action.Reason{
 					Rule: "mao.bind", Workload: id(i),
 					Numbers: []action.Number{{Name: "local_access_ratio", Value: unit.Measured(0.5, "perf"), Unit: "ratio"}},
 				}})
 			}
 		}
-		next, steps, told := Step(h.Machine, cfg, st, wishes, h.Window())
+		next, steps, outcomes := Step(h.Machine, cfg, st, actions, h.Window())
 		h.Apply(steps)
-		h.Report(told...)
+		h.Report(outcomes...)
 		st = next
 	}
 	for i := range 5 {

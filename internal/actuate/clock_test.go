@@ -20,16 +20,16 @@ func TestClockStepsOnTheWay(t *testing.T) {
 		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
 		h.Shape([]int{0, 1}, 2, 64*unit.GiB)
 		line(h, "workload /w0 cpu=1 cpus=0-3 mems=0-1 anon=4GiB local=1000000 remote=1000000")
-		wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+		actions := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
 		for n := range 30 {
 			w := h.Window()
 			if n >= 5 { // its memory is going ahead
 				w.At = w.At.Add(step)
 			}
-			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
-			wishes, st = nil, next
-			if len(told) > 0 {
-				t.Fatalf("a step of %v: %+v", step, told)
+			next, steps, outcomes := Step(h.Machine, cfg, st, actions, w)
+			actions, st = nil, next
+			if len(outcomes) > 0 {
+				t.Fatalf("a step of %v: %+v", step, outcomes)
 			}
 			h.Apply(steps)
 		}

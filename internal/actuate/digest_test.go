@@ -36,7 +36,7 @@ func TestDigests(t *testing.T) {
 		sum := sha256.New()
 		for range 40 {
 			disturb(r, h)
-			w, actions := h.Window(), randomWishes(r)
+			w, actions := h.Window(), randomActions(r)
 			for i := range actions {
 				actions[i].Reason = action.Reason{Rule: "test", Workload: actions[i].Workload}
 			}
@@ -45,7 +45,7 @@ func TestDigests(t *testing.T) {
 			if jsonOf(t, st, w, actions) != before {
 				t.Fatalf("seed %d window %d: not pure", seed, w.Seq)
 			}
-			told(t, next, outcomes)
+			complete(t, next, outcomes)
 			fmt.Fprintln(sum, wordless(t, next, steps, outcomes))
 			for _, s := range steps {
 				if s.Kind == action.MovePages {
@@ -67,8 +67,8 @@ func TestDigests(t *testing.T) {
 	golden.Check(t, filepath.Join("testdata", "digests.sha256"), []byte(got.String()))
 }
 
-// told checks that each reason has all figures of its sentence.
-func told(t *testing.T, st State, outcomes []action.Outcome) {
+// complete checks that each reason has all figures of its sentence.
+func complete(t *testing.T, st State, outcomes []action.Outcome) {
 	t.Helper()
 	var all []action.Reason
 	for _, j := range st.Jobs {

@@ -59,8 +59,8 @@ func (r *rig) tick(n int) {
 			r.said = append(r.said, fmt.Sprintf("w%d %s %s %s %s [%s]", w.Seq, a.Kind, a.Workload, a.Nodes, c, a.Reason.Rule))
 		}
 		var steps []action.Step
-		var told []action.Outcome
-		r.as, steps, told = Step(r.h.Machine, DefaultConfig(), r.as, acts, w)
+		var outcomes []action.Outcome
+		r.as, steps, outcomes = Step(r.h.Machine, DefaultConfig(), r.as, acts, w)
 		for _, s := range steps {
 			if s.Kind != action.SetClass {
 				r.h.Apply([]action.Step{s})
@@ -77,7 +77,7 @@ func (r *rig) tick(n int) {
 			}
 			r.h.Report(action.Outcome{Step: s, Status: action.Done})
 		}
-		r.h.Report(told...)
+		r.h.Report(outcomes...)
 	}
 }
 

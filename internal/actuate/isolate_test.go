@@ -18,12 +18,12 @@ func TestIsolationEnds(t *testing.T) {
 		var st State
 		var outcomes []action.Outcome
 		asked, given := 0, 0
-		wishes := []action.Action{{Kind: action.Isolate, Workload: "/a", Class: &class}}
+		actions := []action.Action{{Kind: action.Isolate, Workload: "/a", Class: &class}}
 		for n := range 300 {
 			w := window.Window{Workloads: []window.Workload{{ID: "/a"}}, Outcomes: outcomes}
 			var steps []action.Step
-			st, steps, _ = Step(machine.Machine{}, DefaultConfig(), st, wishes, w)
-			wishes, outcomes = nil, nil
+			st, steps, _ = Step(machine.Machine{}, DefaultConfig(), st, actions, w)
+			actions, outcomes = nil, nil
 			for _, s := range steps {
 				status := bad
 				if s.Class.None() {

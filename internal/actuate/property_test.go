@@ -56,15 +56,15 @@ func TestInvariants(t *testing.T) {
 		for range 40 {
 			disturb(r, h)
 			w := h.Window()
-			wishes := randomWishes(r)
-			before := jsonOf(t, st, w, wishes)
-			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
-			again, steps2, told2 := Step(h.Machine, cfg, st, wishes, w)
-			if jsonOf(t, st, w, wishes) != before || !reflect.DeepEqual([]any{next, steps, told}, []any{again, steps2, told2}) {
+			actions := randomActions(r)
+			before := jsonOf(t, st, w, actions)
+			next, steps, outcomes := Step(h.Machine, cfg, st, actions, w)
+			again, steps2, outcomes2 := Step(h.Machine, cfg, st, actions, w)
+			if jsonOf(t, st, w, actions) != before || !reflect.DeepEqual([]any{next, steps, outcomes}, []any{again, steps2, outcomes2}) {
 				t.Fatalf("seed %d window %d: not pure", seed, w.Seq)
 			}
 			follow(w, cpusDone)
-			if why := broken(cfg, w, wishes, st, next, steps, cpusDone); why != "" {
+			if why := broken(cfg, w, actions, st, next, steps, cpusDone); why != "" {
 				t.Fatalf("seed %d window %d: %s\nbefore %+v\nsteps %v", seed, w.Seq, why, st.Jobs, steps)
 			}
 			if why := notRestorable(h, cfg, next, w); why != "" {
@@ -74,7 +74,7 @@ func TestInvariants(t *testing.T) {
 				seen[s.Kind]++
 			}
 			h.Apply(steps)
-			h.Report(told...)
+			h.Report(outcomes...)
 			st = roundTrip(t, next)
 		}
 	}
@@ -101,8 +101,8 @@ func randomConfig(r *rand.Rand) Config {
 	return cfg
 }
 
-func randomWishes(r *rand.Rand) []action.Action {
-	var wishes []action.Action
+func randomActions(r *rand.Rand) []action.Action {
+	var actions []action.Action
 	for range r.IntN(3) {
 		a := action.Action{Kind: action.Bind, Workload: workload(r.IntN(random)), Nodes: set.FromNodes(r.IntN(3), r.IntN(3)), CPUsOnly: r.IntN(8) == 0}
 		if r.IntN(4) == 0 {
@@ -110,9 +110,9 @@ func randomWishes(r *rand.Rand) []action.Action {
 		} else if r.IntN(2) == 0 { // exact CPUs, not all of them its nodes'
 			a.CPUs = set.FromCPUs(r.IntN(8), r.IntN(8), r.IntN(8))
 		}
-		wishes = append(wishes, a)
+		actions = append(actions, a)
 	}
-	return wishes
+	return actions
 }
 
 func disturb(r *rand.Rand, h *windowtest.Host) {
@@ -159,7 +159,7 @@ func follow(w window.Window, cpusDone map[string]bool) {
 }
 
 // broken names the first invariant that does not hold.
-func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, steps []action.Step, cpusDone map[string]bool) string {
+func broken(cfg Config, w window.Window, actions []action.Action, old, st State, steps []action.Step, cpusDone map[string]bool) string {
 	budget := unit.Bytes(0)
 	last := map[string]action.StepKind{}
 	for _, s := range steps {
@@ -204,7 +204,7 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 	if limit := unit.Bytes(float64(cfg.Rate) * turn.Seconds()); cfg.Rate > 0 && budget > limit {
 		return fmt.Sprintf("the moves add up to %v, the limit is %v", budget, limit)
 	}
-	return ghosts(w, wishes, steps)
+	return ghosts(w, actions, steps)
 }
 
 // unpaid: a move carries its sum and its bounds, and no move begins that does not pay.
@@ -253,9 +253,9 @@ func badMems(cfg Config, w window.Window, wl window.Workload, j Job, cpusDone ma
 }
 
 // ghosts: after Gone no step follows, unless an action asks for one.
-func ghosts(w window.Window, wishes []action.Action, steps []action.Step) string {
+func ghosts(w window.Window, actions []action.Action, steps []action.Step) string {
 	for _, o := range w.Outcomes {
-		wished := slices.ContainsFunc(wishes, func(a action.Action) bool { return a.Workload == o.Step.Workload })
+		wished := slices.ContainsFunc(actions, func(a action.Action) bool { return a.Workload == o.Step.Workload })
 		asked := slices.ContainsFunc(steps, func(s action.Step) bool { return s.Workload == o.Step.Workload })
 		if o.Status == action.Gone && asked && !wished {
 			return o.Step.Workload + " is gone, but a step follows"
@@ -325,10 +325,10 @@ func TestClosedLoop(t *testing.T) {
 				w := h.Window()
 				var actions []action.Action
 				policy, actions, _ = mao.Step(h.Machine, maoCfg, policy, w)
-				next, steps, told := Step(h.Machine, cfg, st, actions, w)
+				next, steps, outcomes := Step(h.Machine, cfg, st, actions, w)
 				st = next
 				h.Apply(steps)
-				h.Report(told...)
+				h.Report(outcomes...)
 			}
 		}
 		run(30, seed%2 == 1)
@@ -380,13 +380,13 @@ func TestPingPongIsBounded(t *testing.T) {
 		every, home := 2+r.IntN(12), 0
 		var moved []action.Outcome // one a window
 		for n := range 400 {
-			var wishes []action.Action
+			var actions []action.Action
 			switch n % every {
 			case 0:
-				wishes = append(wishes, action.Action{Kind: action.Unbind, Workload: "/w0"})
+				actions = append(actions, action.Action{Kind: action.Unbind, Workload: "/w0"})
 			case 1:
 				home = (home + 1) % nodes
-				wishes = append(wishes, action.Action{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(home)})
+				actions = append(actions, action.Action{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(home)})
 			}
 			w := h.Window()
 			sum := action.Outcome{}
@@ -394,9 +394,9 @@ func TestPingPongIsBounded(t *testing.T) {
 				sum.Moved += o.Moved
 			}
 			moved = append(moved, sum)
-			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
+			next, steps, outcomes := Step(h.Machine, cfg, st, actions, w)
 			h.Apply(steps)
-			h.Report(told...)
+			h.Report(outcomes...)
 			st = next
 		}
 		windows := int(cfg.Horizon.Seconds())
@@ -444,10 +444,10 @@ func TestRenumbering(t *testing.T) {
 				line(h, "workload %s local=%d remote=%d", workload(r.IntN(random)), r.IntN(50000), r.IntN(50000))
 				w := h.Window()
 				resident(t, w)
-				next, steps, told := Step(h.Machine, cfg, states[i], []action.Action{a}, w)
+				next, steps, outcomes := Step(h.Machine, cfg, states[i], []action.Action{a}, w)
 				states[i] = next
 				h.Apply(steps)
-				h.Report(told...)
+				h.Report(outcomes...)
 				answers[i] = renumbered(steps, next, ids[i])
 				for _, s := range steps {
 					if s.Kind == action.MovePages {

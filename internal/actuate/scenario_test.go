@@ -24,16 +24,16 @@ import (
 // script closes the loop: windowtest's toy world applies steps, and their outcomes come
 // with the next window. With "mao" MAO makes the actions.
 type script struct {
-	cfg    Config
-	st     State
-	maoCfg mao.Config
-	maoSt  mao.State
-	useMAO bool
-	sums   bool              // print what each move would bring
-	ways   bool              // print what is expected of each bind, and its news
-	hits   map[string]string // workload → the node whose memory it reads; else all equally
-	wishes []action.Action
-	leases map[string]action.Action // isolations, which are renewed by themselves as mao does
+	cfg     Config
+	st      State
+	maoCfg  mao.Config
+	maoSt   mao.State
+	useMAO  bool
+	sums    bool              // print what each move would bring
+	ways    bool              // print what is expected of each bind, and its news
+	hits    map[string]string // workload → the node whose memory it reads; else all equally
+	actions []action.Action
+	leases  map[string]action.Action // isolations, which are renewed by themselves as mao does
 }
 
 // renew asks again for the isolations that the script does not mention, unless they
@@ -44,15 +44,15 @@ func (s *script) renew(outcomes []action.Outcome) {
 			delete(s.leases, o.Step.Workload)
 		}
 	}
-	for _, a := range s.wishes {
+	for _, a := range s.actions {
 		if a.Kind == action.Isolate {
 			delete(s.leases, a.Workload)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.leases)) {
-		s.wishes = append(s.wishes, s.leases[id])
+		s.actions = append(s.actions, s.leases[id])
 	}
-	for _, a := range s.wishes {
+	for _, a := range s.actions {
 		if a.Kind == action.Isolate && !a.Class.None() {
 			a.Renew = true
 			s.leases[a.Workload] = a
@@ -76,13 +76,13 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		if a.CPUsOnly = len(words) > 3 && words[3] == "cpus-only"; len(words) > 3 && !a.CPUsOnly {
 			a.CPUs, err = set.ParseCPUs(words[3])
 		}
-		s.wishes = append(s.wishes, a)
+		s.actions = append(s.actions, a)
 		return "", err
 	case "forget": // ID: its isolation is not asked for any more
 		delete(s.leases, words[1])
 		return "", nil
 	case "unbind":
-		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
+		s.actions = append(s.actions, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
 		return "", nil
 	case "pin": // pin ID THREAD CPUS [hold]
 		thread, err := strconv.Atoi(words[2])
@@ -90,14 +90,14 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 			return "", err
 		}
 		cpus, err := set.ParseCPUs(words[3])
-		s.wishes = append(s.wishes, action.Action{Kind: action.Pin, Workload: words[1], Thread: thread, CPUs: cpus, Release: len(words) == 4, Reason: action.Reason{Rule: "test.pin"}})
+		s.actions = append(s.actions, action.Action{Kind: action.Pin, Workload: words[1], Thread: thread, CPUs: cpus, Release: len(words) == 4, Reason: action.Reason{Rule: "test.pin"}})
 		return "", err
 	case "isolate": // isolate ID CACHE BANDWIDTH
 		var class action.Class
 		if _, err := fmt.Sscan(words[2]+" "+words[3], (*float64)(&class.Cache), (*float64)(&class.Bandwidth)); err != nil {
 			return "", err
 		}
-		s.wishes = append(s.wishes, action.Action{Kind: action.Isolate, Workload: words[1], Class: &class, Reason: action.Reason{Rule: "test.isolate"}})
+		s.actions = append(s.actions, action.Action{Kind: action.Isolate, Workload: words[1], Class: &class, Reason: action.Reason{Rule: "test.isolate"}})
 		return "", nil
 	case "profile": // profile LOCAL REMOTE PAGE: ns of a load, and of moving a page of 4 KiB
 		s.cfg.Profile = &profile.Profile{How: unit.HowModelled}
@@ -153,20 +153,20 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		}
 		if s.useMAO {
 			st, actions, _ := mao.Step(h.Machine, s.maoCfg, s.maoSt, w)
-			s.maoSt, s.wishes = st, actions
+			s.maoSt, s.actions = st, actions
 		}
 		if !s.useMAO {
 			s.renew(w.Outcomes)
 		}
-		for _, a := range action.Decided(s.wishes) {
+		for _, a := range action.Decided(s.actions) {
 			fmt.Fprintf(&out, "  wish: %v (%s)\n", a, a.Reason.Rule)
 		}
 		s.read(&w)
 		before := s.st
-		st, steps, told := Step(h.Machine, s.cfg, s.st, s.wishes, w)
-		s.st, s.wishes = st, nil
+		st, steps, outcomes := Step(h.Machine, s.cfg, s.st, s.actions, w)
+		s.st, s.actions = st, nil
 		if s.ways {
-			for _, news := range News(before, st, told) {
+			for _, news := range News(before, st, outcomes) {
 				fmt.Fprintf(&out, "  news: %s: %s\n", news.Rule, words.Sentence(news))
 				for _, a := range news.Alternatives {
 					fmt.Fprintf(&out, "    %s\n", words.Alternative(a))
@@ -177,7 +177,7 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 			fmt.Fprintf(&out, "  step: %v (%s)\n", step, step.Reason.Rule)
 		}
 		h.Apply(steps)
-		h.Report(told...)
+		h.Report(outcomes...)
 		for _, i := range st.Isolated {
 			fmt.Fprintf(&out, "  %s: isolated to %v\n", i.Workload, &i.Class)
 		}

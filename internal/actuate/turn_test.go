@@ -24,17 +24,17 @@ func TestSlowMachine(t *testing.T) {
 		h, cfg, st := newHost(2), DefaultConfig(), State{}
 		cfg.Rate, cfg.Turn = []unit.Bytes{0, 256 * unit.MiB}[r.IntN(2)], time.Second
 		speed := unit.Bytes(1+r.IntN(8)) * unit.MiB // a turn
-		var wishes []action.Action
+		var actions []action.Action
 		for i := range random {
-			wishes = append(wishes, action.Action{Kind: action.Bind, Workload: workload(i), Nodes: set.FromNodes(1)})
+			actions = append(actions, action.Action{Kind: action.Bind, Workload: workload(i), Nodes: set.FromNodes(1)})
 		}
 		waited, home := map[string]int{}, map[string]int{}
 		n := 0
 		for ; len(home) < random && n < 1000; n++ {
 			w := h.Window()
 			var steps []action.Step
-			st, steps, _ = Step(h.Machine, cfg, st, wishes, w)
-			wishes = nil
+			st, steps, _ = Step(h.Machine, cfg, st, actions, w)
+			actions = nil
 			h.Apply(slowly(steps, speed, waited))
 			for _, j := range st.Jobs {
 				if waited[j.Workload] > (random-1)*firstFor || j.Stage == StageCPUsOnly {
@@ -83,9 +83,9 @@ func TestFirstThatGetsNowhere(t *testing.T) {
 	if j.Stage != StageCPUsOnly {
 		t.Errorf("%+v", j)
 	}
-	j, told := getsNowhere(ByEstimate)
-	if j.Stage != stageDone || len(told) != 1 || told[0].Status != action.Refused || !strings.Contains(words.Became(told[0]), "no page moved in 3 windows") {
-		t.Errorf("%+v %+v", j, told)
+	j, outcomes := getsNowhere(ByEstimate)
+	if j.Stage != stageDone || len(outcomes) != 1 || outcomes[0].Status != action.Refused || !strings.Contains(words.Became(outcomes[0]), "no page moved in 3 windows") {
+		t.Errorf("%+v %+v", j, outcomes)
 	}
 }
 
@@ -93,13 +93,13 @@ func getsNowhere(way Choice) (Job, []action.Outcome) {
 	h, cfg, st := newHost(2), DefaultConfig(), State{}
 	cfg.Way = way
 	var all []action.Outcome
-	wishes := []action.Action{{Kind: action.Bind, Workload: workload(0), Nodes: set.FromNodes(1)}}
+	actions := []action.Action{{Kind: action.Bind, Workload: workload(0), Nodes: set.FromNodes(1)}}
 	for range 6 {
 		var steps []action.Step
 		line(h, "fault %s move-pages in-progress", workload(0))
-		var told []action.Outcome
-		st, steps, told = Step(h.Machine, cfg, st, wishes, h.Window())
-		wishes, all = nil, append(all, told...)
+		var outcomes []action.Outcome
+		st, steps, outcomes = Step(h.Machine, cfg, st, actions, h.Window())
+		actions, all = nil, append(all, outcomes...)
 		h.Apply(steps)
 	}
 	j, _ := st.Job(workload(0))
@@ -142,7 +142,7 @@ func TestWeigh(t *testing.T) {
 		line(h, "workload /w0 local=100 remote=0 anon=200MiB")
 		cfg, st := DefaultConfig(), State{}
 		busy, of := 1+r.IntN(4), 4
-		wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+		actions := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
 		times := []int{1, 3, 100}[r.IntN(3)]
 		moved := false
 		for n := range 60 {
@@ -153,8 +153,8 @@ func TestWeigh(t *testing.T) {
 			line(h, "workload /w0 local=100 remote=%d", rate)
 			w := h.Window()
 			var steps []action.Step
-			st, steps, _ = Step(h.Machine, cfg, st, wishes, w)
-			wishes = nil
+			st, steps, _ = Step(h.Machine, cfg, st, actions, w)
+			actions = nil
 			moved = moved || moves(steps)
 			h.Apply(steps)
 			if j, _ := st.Job("/w0"); j.Credit < 0 || j.Credit > cfg.Horizon.Seconds() || (j.Waiting && j.Turn > 0) != (j.Waiting && j.Credit > 0) {

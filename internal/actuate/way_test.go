@@ -117,9 +117,9 @@ func TestSlowMoverUndoes(t *testing.T) {
 				h.Mover = cfg.Rate / 10
 			}
 			w := h.Window()
-			wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
-			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
-			for _, o := range told {
+			actions := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+			next, steps, outcomes := Step(h.Machine, cfg, st, actions, w)
+			for _, o := range outcomes {
 				if !strings.HasPrefix(o.Step.Reason.Rule, "actuate.undone") {
 					continue
 				}
@@ -135,7 +135,7 @@ func TestSlowMoverUndoes(t *testing.T) {
 				}
 			}
 			h.Apply(steps)
-			h.Report(told...)
+			h.Report(outcomes...)
 			st = next
 		}
 		if slow && ends == 0 {
@@ -168,13 +168,13 @@ func TestNoWindowIsWorse(t *testing.T) {
 			w := h.Window()
 			wl, _ := w.Workload("/w0")
 			ratio := float64(window.LocalAccess(&wl).Or(-1))
-			var wishes []action.Action
+			var actions []action.Action
 			if n == 2 {
 				before = ratio
-				wishes = []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(r.IntN(nodes))}}
+				actions = []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(r.IntN(nodes))}}
 			}
-			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
-			for _, o := range told {
+			next, steps, outcomes := Step(h.Machine, cfg, st, actions, w)
+			for _, o := range outcomes {
 				if o.Step.Reason.Rule != "actuate.way.none" {
 					t.Fatalf("seed %d window %d: %+v", seed, n, o)
 				}
@@ -194,7 +194,7 @@ func TestNoWindowIsWorse(t *testing.T) {
 				orders[j.Way.Order]++
 			}
 			h.Apply(steps)
-			h.Report(told...)
+			h.Report(outcomes...)
 			st = next
 		}
 	}
@@ -214,17 +214,17 @@ func TestMemoryThatNeverComes(t *testing.T) {
 	h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
 	h.Shape([]int{0, 1}, 2, 64*unit.GiB)
 	cfg.Rate = 64 * unit.MiB
-	wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+	actions := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
 	for n := range 60 {
 		line(h, "workload /w0 cpu=1 cpus=0-3 mems=0-1 anon=%dMiB,%dMiB local=1000000 remote=1000000", 512-n, 4)
-		next, steps, told := Step(h.Machine, cfg, st, wishes, h.Window())
-		wishes, st = nil, next
+		next, steps, outcomes := Step(h.Machine, cfg, st, actions, h.Window())
+		actions, st = nil, next
 		if slices.ContainsFunc(steps, func(s action.Step) bool { return s.Kind == action.SetCPUs }) {
 			t.Fatalf("window %d: %v", n, steps)
 		}
-		if len(told) > 0 {
-			if told[0].Step.Reason.Rule != "actuate.undone.late" || n < 3*8 {
-				t.Errorf("window %d: %+v", n, told[0])
+		if len(outcomes) > 0 {
+			if outcomes[0].Step.Reason.Rule != "actuate.undone.late" || n < 3*8 {
+				t.Errorf("window %d: %+v", n, outcomes[0])
 			}
 			return
 		}
@@ -240,21 +240,21 @@ func TestNothingLeftToGoAhead(t *testing.T) {
 		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
 		h.Shape([]int{0, 1}, 2, 8*unit.GiB)
 		line(h, "workload /w0 cpu=1 cpus=0-3 mems=0-1 anon=2GiB local=1000000 remote=1000000")
-		wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+		actions := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
 		asked := 0
 		for n := range 8 {
 			if n == 2 {
 				line(h, "workload /w0 %s", change)
 			}
-			next, steps, told := Step(h.Machine, cfg, st, wishes, h.Window())
-			wishes, st = nil, next
+			next, steps, outcomes := Step(h.Machine, cfg, st, actions, h.Window())
+			actions, st = nil, next
 			for _, s := range steps {
 				if s.Kind == action.SetCPUs {
 					asked++
 				}
 			}
-			if len(told) > 0 {
-				t.Errorf("%s: %+v", change, told)
+			if len(outcomes) > 0 {
+				t.Errorf("%s: %+v", change, outcomes)
 			}
 			h.Apply(steps)
 		}
@@ -270,14 +270,14 @@ func TestWorkPerCycle(t *testing.T) {
 		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
 		h.Shape([]int{0, 1}, 2, 8*unit.GiB)
 		line(h, "workload /w0 tasks=%d cpu=1 cpus=0-3 mems=0-1 anon=1GiB,3GiB local=1000000 remote=1000000 cycles=1000000 instructions=800000", tasks)
-		wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+		actions := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
 		var all []action.Outcome
 		for n := range 6 {
 			if n == 1 {
 				line(h, "workload /w0 instructions=700000")
 			}
-			next, steps, told := Step(h.Machine, cfg, st, wishes, h.Window())
-			wishes, all = nil, append(all, told...)
+			next, steps, outcomes := Step(h.Machine, cfg, st, actions, h.Window())
+			actions, all = nil, append(all, outcomes...)
 			h.Apply(steps)
 			st = next
 		}

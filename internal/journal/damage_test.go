@@ -35,9 +35,9 @@ func killed(t *testing.T, every int) (all []*world) {
 	}
 }
 
-// told fails unless all is as before, or the damage is reported: now and by the next
+// restoredOrReported fails unless all is as before, or the damage is reported: now and by the next
 // look.
-func told(t *testing.T, w *world, want map[Setting]string, what string) (left bool) {
+func restoredOrReported(t *testing.T, w *world, want map[Setting]string, what string) (left bool) {
 	t.Helper()
 	for range 2 {
 		j, err := open(w, boot)
@@ -73,7 +73,7 @@ func TestEveryFlip(t *testing.T) {
 			}
 			flipped := w.clone()
 			flipped.log[at] = to
-			if tried++; told(t, flipped, want, fmt.Sprintf("state %d, byte %d made %q", n, at, to)) {
+			if tried++; restoredOrReported(t, flipped, want, fmt.Sprintf("state %d, byte %d made %q", n, at, to)) {
 				left++
 			}
 		}
@@ -104,7 +104,7 @@ func TestOtherDamage(t *testing.T) {
 				}
 				continue // TestEmptyLog: no difference in this world
 			}
-			told(t, damaged, newWorld().files, fmt.Sprintf("state %d, %s", n, what))
+			restoredOrReported(t, damaged, newWorld().files, fmt.Sprintf("state %d, %s", n, what))
 			if p := parse(log, boot); len(p.damage) == 0 {
 				t.Errorf("state %d, %s: not reported", n, what)
 			}
@@ -211,7 +211,7 @@ func TestRandomDamage(t *testing.T) {
 			from := r.IntN(len(w.log))
 			copy(w.log[at:], bytes.Clone(w.log[from:min(len(w.log), from+r.IntN(100))]))
 		}
-		if tried++; told(t, w, newWorld().files, fmt.Sprintf("try %d: %q", tried, w.log)) {
+		if tried++; restoredOrReported(t, w, newWorld().files, fmt.Sprintf("try %d: %q", tried, w.log)) {
 			left++
 		}
 	}
@@ -240,7 +240,7 @@ func TestManyFlips(t *testing.T) {
 		}
 		w := worlds[n].clone()
 		w.log[int(at)/255] ^= byte(1 + int(at)%255)
-		if tried++; told(t, w, want, fmt.Sprintf("state %d, byte %d ^ %#x", n, int(at)/255, 1+int(at)%255)) {
+		if tried++; restoredOrReported(t, w, want, fmt.Sprintf("state %d, byte %d ^ %#x", n, int(at)/255, 1+int(at)%255)) {
 			left++
 		}
 		at += max(1, float64(all)/float64(most))

@@ -17,7 +17,7 @@ type asked struct {
 	*world
 	readErr, endErr error
 	reads           int
-	told            []string
+	ended           []string
 }
 
 func (a *asked) Read(s Setting) (Current, error) {
@@ -29,7 +29,7 @@ func (a *asked) Read(s Setting) (Current, error) {
 }
 
 func (a *asked) Ended(s Setting) error {
-	a.told = append(a.told, s.String())
+	a.ended = append(a.ended, s.String())
 	return a.endErr
 }
 
@@ -73,8 +73,8 @@ func TestWhatEndsARecord(t *testing.T) {
 					want = 0
 				}
 			}
-			if len(j.Outstanding()) != want || len(a.told) != 1-want {
-				t.Errorf("%s, %v: %d outstanding, told %v (%v)", name, c.err, len(j.Outstanding()), a.told, err)
+			if len(j.Outstanding()) != want || len(a.ended) != 1-want {
+				t.Errorf("%s, %v: %d outstanding, ended %v (%v)", name, c.err, len(j.Outstanding()), a.ended, err)
 			}
 		}
 	}
@@ -95,15 +95,15 @@ func TestOwnersAreTold(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, err, j.Outstanding())
 		}
 		a.endErr = nil
-		if _, err := j.Restore(ctx, a); err != nil || len(a.told) != 2 || len(j.Outstanding()) != 0 {
-			t.Errorf("%s: %v, %v, %v", name, err, a.told, j.Outstanding())
+		if _, err := j.Restore(ctx, a); err != nil || len(a.ended) != 2 || len(j.Outstanding()) != 0 {
+			t.Errorf("%s: %v, %v, %v", name, err, a.ended, j.Outstanding())
 		}
 	}
 	a, j := bound(t)
 	a.ids[docker], a.files[s] = 1, "0-3"
 	a.writeErr = func(Setting, string) error { return ErrRefused }
-	if err := j.change(a, "/x", Change{Setting: s, New: "1"}); err == nil || len(a.told) != 1 || len(j.Outstanding()) != 0 {
-		t.Errorf("refused: %v, %v, %v", err, a.told, j.Outstanding())
+	if err := j.change(a, "/x", Change{Setting: s, New: "1"}); err == nil || len(a.ended) != 1 || len(j.Outstanding()) != 0 {
+		t.Errorf("refused: %v, %v, %v", err, a.ended, j.Outstanding())
 	}
 }
 

@@ -168,7 +168,7 @@ func TestBenchCount(t *testing.T) {
 			rows = append(rows, benchPair(t, dirs, same, steps, repeats)...)
 		}
 	}
-	told := 0
+	judged := 0
 	for _, r := range rows {
 		if r.How != homenodes {
 			continue
@@ -178,13 +178,13 @@ func TestBenchCount(t *testing.T) {
 			t.Logf("%v: could not tell: the host is too busy", r)
 			continue
 		}
-		told++
+		judged++
 		if r.AddedNS.Median > allowed*typicalRun {
 			t.Errorf("%v: want at most %.0f ns, %.1f %% of a run of %.0f µs", r, allowed*typicalRun, 100*allowed, typicalRun/1e3)
 		}
 	}
-	if told == 0 && strings.Contains(cmp.Or(os.Getenv("WAYS"), homenodes), homenodes) {
-		t.Error("nothing could be told")
+	if judged == 0 && strings.Contains(cmp.Or(os.Getenv("WAYS"), homenodes), homenodes) {
+		t.Error("no way of counting could be judged")
 	}
 	data, err := json.MarshalIndent(rows, "", " ")
 	if err == nil {

@@ -218,13 +218,13 @@ func TestThreadsComeAndGo(t *testing.T) {
 	}
 	kerneltest.Remove(t, h.root, "/proc/10")
 	delete(h.affinity, 10)
-	var told []string
+	var reported []string
 	for range 5 {
 		w := h.read(r)
-		told = append(told, w.Problems...)
+		reported = append(reported, w.Problems...)
 	}
-	if r.Threads() != 0 || !slices.Equal(told, []string{"pid:10 has ended"}) {
-		t.Errorf("%d threads, %q", r.Threads(), told)
+	if r.Threads() != 0 || !slices.Equal(reported, []string{"pid:10 has ended"}) {
+		t.Errorf("%d threads, %q", r.Threads(), reported)
 	}
 }
 
@@ -277,15 +277,15 @@ func TestFilesRunOut(t *testing.T) {
 	}
 	h.most = 6 * 15
 	r := h.open(Config{PIDs: []int{10}})
-	var told []string
+	var reported []string
 	for range 4 {
 		w := h.read(r)
-		if told = append(told, w.Problems...); len(w.Workloads[0].Threads) != 20 {
+		if reported = append(reported, w.Problems...); len(w.Workloads[0].Threads) != 20 {
 			t.Errorf("%d threads", len(w.Workloads[0].Threads))
 		}
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], "5 of 20 threads are not counted: ") || !strings.Contains(told[0], "too many open files") {
-		t.Errorf("%q", told)
+	if len(reported) != 1 || !strings.HasPrefix(reported[0], "5 of 20 threads are not counted: ") || !strings.Contains(reported[0], "too many open files") {
+		t.Errorf("%q", reported)
 	}
 	if r.opened != 15 || r.Usable() != nil {
 		t.Errorf("%d are counted; %v", r.opened, r.Usable())
