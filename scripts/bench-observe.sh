@@ -13,7 +13,7 @@
 # CPU time is the process's own clock (all threads, user and kernel). The agent runs as
 # 'agent --dry-run' with every workload approved, with the calm period switched off.
 # cAdvisor (scripts/cadvisor: its manager from the Go module proxy, without its HTTP
-# server) is told to watch only those cgroups: once with the metrics that the agent also
+# server) watches only those cgroups: once with the metrics that the agent also
 # reads, which is the run that is judged, and once with its default ones.
 #
 # A run of 12 rounds does not show what the agent does in one of 64. 'homenode, 128 rounds'

@@ -36,7 +36,7 @@ func TestDigests(t *testing.T) {
 		sum := sha256.New()
 		for range 40 {
 			disturb(r, h)
-			w, actions := h.Window(), randomWishes(r)
+			w, actions := h.Window(), randomActions(r)
 			for i := range actions {
 				actions[i].Reason = action.Reason{Rule: "test", Workload: actions[i].Workload}
 			}

@@ -56,7 +56,7 @@ func TestInvariants(t *testing.T) {
 		for range 40 {
 			disturb(r, h)
 			w := h.Window()
-			wanted := randomWishes(r)
+			wanted := randomActions(r)
 			before := jsonOf(t, st, w, wanted)
 			next, steps, outcomes := Step(h.Machine, cfg, st, wanted, w)
 			again, steps2, told2 := Step(h.Machine, cfg, st, wanted, w)
@@ -101,7 +101,7 @@ func randomConfig(r *rand.Rand) Config {
 	return cfg
 }
 
-func randomWishes(r *rand.Rand) []action.Action {
+func randomActions(r *rand.Rand) []action.Action {
 	var wanted []action.Action
 	for range r.IntN(3) {
 		a := action.Action{Kind: action.Bind, Workload: workload(r.IntN(random)), Nodes: set.FromNodes(r.IntN(3), r.IntN(3)), CPUsOnly: r.IntN(8) == 0}

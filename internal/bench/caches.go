@@ -84,7 +84,7 @@ func planCaches(b *bench) plan {
 	}
 	pl.first = func() bool { _, ok := b.memoryStep(); return ok }
 	pl.enough = func(block int) bool { // 3
-		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock), b.told())
+		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock), b.expectedLLC())
 	}
 	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) } // 4
 	return pl
@@ -159,9 +159,9 @@ func upTo(sets []profile.SizeFigure, steps []unit.Bytes, n int) []profile.SizeFi
 	})
 }
 
-// told is the last-level cache by the firmware; 0 if that is not the cache that is
+// expectedLLC is the last-level cache by the firmware; 0 if that is not the cache that is
 // measured: the lab's model has caches of its own.
-func (b *bench) told() unit.Bytes {
+func (b *bench) expectedLLC() unit.Bytes {
 	if b.how == unit.HowModelled {
 		return 0
 	}
@@ -195,7 +195,7 @@ func (b *bench) cacheSizes(cpu int) []profile.CacheSize {
 			Latency: sets[l.middle].Figure, Firmware: b.firmwareSize(cpu, i+1),
 		})
 	}
-	if n := len(sets); n > 0 && sets[n-1].Bytes < 2*b.told() {
+	if n := len(sets); n > 0 && sets[n-1].Bytes < 2*b.expectedLLC() {
 		all = append(all, profile.CacheSize{
 			Level: len(all) + 1, Firmware: unit.Some(b.firmwareLLC()),
 			Latency: profile.UnknownFigure("the scan did not get beyond it"),

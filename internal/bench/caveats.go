@@ -241,11 +241,11 @@ func byPart(p profile.Profile) map[profile.Part][]profile.Figure {
 // part of a large one may not be ours, and a scan may end early.
 func (b *bench) disagree() string {
 	measured, ok := b.profile.LLC()
-	told := b.told()
-	if !ok || told == 0 || max(measured, told) <= agreeLLC*min(measured, told) {
+	expected := b.expectedLLC()
+	if !ok || expected == 0 || max(measured, expected) <= agreeLLC*min(measured, expected) {
 		return ""
 	}
-	return fmt.Sprintf("The scan found a last-level cache of %v, the firmware says %v: buffers are sized by the larger.", measured, told)
+	return fmt.Sprintf("The scan found a last-level cache of %v, the firmware says %v: buffers are sized by the larger.", measured, expected)
 }
 
 // unsteady are the parts that have figures with a large spread.

@@ -142,7 +142,7 @@ func managed(w window.Workload) string {
 		return " Its cgroup belongs to " + w.Owner + ", which may write it again."
 	case "systemd":
 		if _, ok := systemdUnit(w.ID); !ok {
-			return " Its cgroup is not a unit of the system's: it belongs to the service or the user's manager above it, which has to be told."
+			return " Its cgroup is not a unit of the system's: it belongs to the service or the user's manager above it: change it there."
 		}
 	}
 	return ""

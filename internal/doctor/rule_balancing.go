@@ -53,7 +53,7 @@ func balancingThrash(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 			figured("table entries taken away", l.perSecond(b.PTEUpdates), "/s"),
 			figured("moves that failed", l.perSecond(b.MigrateFailed), "/s"),
 		},
-		Cause: "The kernel takes page table entries away to see who touches the pages, and moves them to the threads it sees. " +
+		Cause: "The kernel takes page table entries away to see which threads touch the pages, and moves them to the threads it sees. " +
 			"The threads run elsewhere by the time the pages arrive, or several nodes use the same pages.",
 		Remedy: "If it still does so a minute from now (what has just started looks the same), switch it off, and place the workloads instead.",
 		Commands: []string{

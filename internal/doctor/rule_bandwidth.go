@@ -139,7 +139,7 @@ func (l view) spreadCommands(i, idle int, users []int) (commands []string, more 
 	id, other := l.id(i), l.id(idle)
 	nodes := l.nodeSet(other)
 	if len(users) == 0 {
-		return []string{fmt.Sprintf("numastat -m | head -8  # who uses node %d", id)}, ""
+		return []string{fmt.Sprintf("numastat -m | head -8  # use of the memory of node %d", id)}, ""
 	}
 	free := slices.DeleteFunc(slices.Clone(users), func(k int) bool { return !l.mayLive(l.Window.Workloads[k], idle) })
 	first := l.Window.Workloads[users[0]]

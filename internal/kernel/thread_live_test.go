@@ -158,25 +158,25 @@ func filesRunOut(t *testing.T, limit uint64) {
 	}
 	defer r.Close()
 	all := 0
-	var told []string
+	var reported []string
 	for range 4 {
 		w, err := r.Read(context.Background())
 		if err != nil || len(w.Workloads) != 1 {
 			t.Fatalf("%v, %d workloads, %q", err, len(w.Workloads), w.Problems)
 		}
 		n := len(w.Workloads[0].Threads)
-		if told = append(told, w.Problems...); n < 100 || n < all || n != r.Threads() {
+		if reported = append(reported, w.Problems...); n < 100 || n < all || n != r.Threads() {
 			t.Errorf("%d threads of %d, %d", n, all, r.Threads())
 		}
 		all = max(all, n)
 	}
-	told = slices.DeleteFunc(told, func(s string) bool { return strings.Contains(s, "cpuset") })
+	reported = slices.DeleteFunc(reported, func(s string) bool { return strings.Contains(s, "cpuset") })
 	uncounted, of := 0, 0 // when it was reported: the runtime of Go starts threads later on, too
-	if len(told) == 1 {
-		fmt.Sscanf(told[0], "%d of %d threads are not counted: ", &uncounted, &of)
+	if len(reported) == 1 {
+		fmt.Sscanf(reported[0], "%d of %d threads are not counted: ", &uncounted, &of)
 	}
 	if of < 100 || of > all || uncounted != of-r.opened {
-		t.Errorf("%d of %d are counted: %q", r.opened, all, told)
+		t.Errorf("%d of %d are counted: %q", r.opened, all, reported)
 	}
 }
 

@@ -52,7 +52,7 @@ const (
 type leaf struct {
 	level int
 	instr bool
-	noIDs bool // does not tell its id
+	noIDs bool // shows no id
 }
 
 // caches returns the data and unified caches from level 2 on of one CPU, from

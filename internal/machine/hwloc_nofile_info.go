@@ -16,7 +16,7 @@ import (
 //	                          PageSize: 4096
 //
 // Unit: bytes. Not a kernel file: hwloc-gather-topology (2.5 and later) writes
-// it into recorded trees for what no file tells. None when the line is missing.
+// it into recorded trees for values that are in no file. None when the line is missing.
 func parsePageSize(text string) (unit.Opt[unit.Bytes], error) {
 	for i, line := range strings.Split(text, "\n") {
 		value, ok := strings.CutPrefix(line, "PageSize:")

@@ -16,7 +16,7 @@ import (
 //	/sys/devices/system/node/node2/access0/initiators/read_latency   26
 //
 // Unit: ns (Documentation/admin-guide/mm/numaperf.rst). 0 is what the kernel
-// prints when the HMAT does not tell: unknown. Since 5.2.
+// prints when the HMAT has no value: unknown. Since 5.2.
 func parseLatency(text string) (unit.Opt[int], error) {
 	n, err := parseUint(text, math.MaxInt32)
 	return unit.OptOf(int(n), err == nil && n > 0), err

@@ -190,7 +190,7 @@ func (m *Move) check() (p *profile.Profile, err error) {
 	return p, nil
 }
 
-// findHot watches the workload. Accesses at home cannot be told from accesses
+// findHot watches the workload. Accesses at home look the same as accesses
 // elsewhere, so the estimate is an upper bound.
 func (m *Move) findHot(ctx context.Context) (err error) {
 	cli.Tell(m.stderr, []string{fmt.Sprintf("watching for %v which pages are accessed", m.job.HotFor)})

@@ -444,7 +444,7 @@ func (g raoGrid) correlation() RaoFinding {
 		f.Values = append(f.Values, RaoValue{"r of the uncore penalty, " + some.name + " adds", part.Penalty}, RaoValue{"r of the LLC miss rate, " + some.name + " adds", part.MissRate})
 	}
 	if pairs, penalty, miss := g.tells(); pairs > 0 {
-		f.Evidence += fmt.Sprintf(" Of %d pairs of placements of one load that differ by %.0f %%, the penalty tells the cheaper in %d, the miss rate in %d.", pairs, RaoWins*100, penalty, miss)
+		f.Evidence += fmt.Sprintf(" Of %d pairs of placements of one load that differ by %.0f %%, the penalty shows the cheaper in %d, the miss rate in %d.", pairs, RaoWins*100, penalty, miss)
 	}
 	return f
 }

@@ -42,7 +42,7 @@ func repeats(n int) string {
 	case n <= 0:
 		return unknown
 	case n == 1:
-		return "1 for each arm: no spread can be told"
+		return "1 for each arm: no spread is known"
 	}
 	return strconv.Itoa(n) + " for each arm"
 }

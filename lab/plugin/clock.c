@@ -17,7 +17,7 @@
 			       * the exclusive section may run a vCPU that waits at the horizon
 			       * itself */
 #define CREDIT_NS   5000000ULL /* a controller that overslept, or a host that was suspended, does not catch up */
-#define BEHIND_NS   1000000000LL /* least time to the next timer that the main loop is told */
+#define BEHIND_NS   1000000000LL /* least time to the next timer that the main loop gets */
 #define TIMERS_MOST 1000      /* timers run in one go; one that is always due must not hang the clock */
 #define SLICE_NS    200000ULL /* on the host; shorter: more context switches */
 #define SHARING     150000ULL /* cycles after a contended access in which others wait for it */
@@ -33,7 +33,7 @@ static unsigned again;         /* a clock changed; the thread that advances T ma
 static unsigned controller_turn; /* futex word */
 static unsigned controller_naps;
 static unsigned running;       /* the guest has started */
-static uint64_t newest;        /* the latest time told to any vCPU; grows with each answer */
+static uint64_t newest;        /* the latest time given to any vCPU; grows with each answer */
 static uint64_t credit;        /* cycles that idle time may pass; under the lock */
 static uint64_t credit_at;     /* host ns up to which credit was given */
 static uint64_t queues_at;     /* T at the last update of the queues */

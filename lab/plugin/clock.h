@@ -38,7 +38,7 @@ int homenode_clock_start(struct homenode_model *m);
 void homenode_clock_stop(void);
 /* The guest starts: from now on QEMU's timers count. */
 void homenode_clock_host(const struct homenode_host *host);
-/* Guest time in ns for the calling thread; never earlier than any vCPU was told. */
+/* Guest time in ns for the calling thread; never earlier than that given to any vCPU. */
 int64_t homenode_clock_guest_ns(void);
 void homenode_clock_set_ns(uint64_t ns); /* before the guest starts */
 

@@ -22,7 +22,7 @@
 
 #define HOMENODE_LINE   64
 #define HOMENODE_PAGE   4096
-#define HOMENODE_PHASES 64   /* phases are told apart modulo this */
+#define HOMENODE_PHASES 64   /* phases are distinguished modulo this */
 #define HOMENODE_CHUNK  4096 /* ops between two looks at the stop word: 0.024 % extra loads */
 #define HOMENODE_NONE   UINT64_MAX
 #define HOMENODE_MAX_THREADS 1024

@@ -157,7 +157,7 @@ func (g *Guard) PID() int { return g.cmd.Process.Pid }
 // released. The process that froze then thaws at once.
 func (g *Guard) Lost() <-chan struct{} { return g.gone }
 
-// Freeze freezes, after it has told the guard: from then on the guard thaws. Without a
+// Freeze freezes, after it has announced that to the guard: from then on the guard thaws. Without a
 // guard that hears, nothing is frozen.
 func (g *Guard) Freeze() error {
 	if _, err := g.socket.Write([]byte(saysFreezing)); err != nil {

@@ -224,7 +224,7 @@ func TestGuardThawsNothingOfOthers(t *testing.T) {
 	_ = c.Wait()
 	eventually(t, "the guard is still there", func() bool { return goneProcess(c.guard) })
 	if v := content(t, root, top+"/a/cgroup.freeze"); v != "1" {
-		t.Errorf("the guard thawed what it had not been told of: %s", v)
+		t.Errorf("the guard thawed what was not announced to it: %s", v)
 	}
 	f := mustFind(t, root)
 	g, err := StartGuard(f, time.Millisecond)

@@ -363,10 +363,10 @@ func TestCancel(t *testing.T) {
 func TestProgress(t *testing.T) {
 	s := newSim()
 	s.fill(7, s.area(7, 16*hugePage, simArea{}), 8000, 0)
-	var told []Progress
-	move(t, s.mover(t, all), Request{PIDs: []int{7}, Workers: 4, Progress: func(p Progress) { told = append(told, p) }})
-	if n := len(told); n == 0 || n > 30 || told[n-1].Moved != 8000*smallPage || told[n-1].Kind != migration.Anon {
-		t.Errorf("%d times: %+v", n, told)
+	var reports []Progress
+	move(t, s.mover(t, all), Request{PIDs: []int{7}, Workers: 4, Progress: func(p Progress) { reports = append(reports, p) }})
+	if n := len(reports); n == 0 || n > 30 || reports[n-1].Moved != 8000*smallPage || reports[n-1].Kind != migration.Anon {
+		t.Errorf("%d times: %+v", n, reports)
 	}
 }
 

@@ -35,7 +35,7 @@ func Open(f File) (*View, error) {
 	if f.Kind == migration.Hugetlb {
 		if st.Blocks*512 < st.Size { // 2
 			file.Close()
-			return nil, fmt.Errorf("look for %s: %d of its %d bytes exist, and which cannot be told (%w)", object, st.Blocks*512, st.Size, unix.ErrNotSupported)
+			return nil, fmt.Errorf("look for %s: %d of its %d bytes exist, and which ones is unknown (%w)", object, st.Blocks*512, st.Size, unix.ErrNotSupported)
 		}
 		return v, nil
 	}

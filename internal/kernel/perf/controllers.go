@@ -125,7 +125,7 @@ func (c *Controllers) open(dir string, m machine.Machine) error {
 // with this CPU serves.
 func controllerNode(m machine.Machine, cpu int) (int, error) {
 	unclear := func(why string) error {
-		return fmt.Errorf("count memory controllers: %s: which node a controller serves is not told (%w)", why, unix.ErrNotSupported)
+		return fmt.Errorf("count memory controllers: %s: the node that a controller serves is not shown (%w)", why, unix.ErrNotSupported)
 	}
 	c, ok := m.CPU(cpu)
 	p, known := c.Package.Get()
