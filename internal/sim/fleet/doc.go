@@ -21,8 +21,8 @@
 //     replica bound (sample.go). Features come from the latter, before any binding; gains
 //     are the effect of the whole server's bindings (row.go: GainMeaning).
 //  5. A change has an interval, by bootstrap over servers (change.go).
-//	 6. A data set is written as Parquet (table.go), with what made it: schema, generator,
-//	    seed. The same rows give the same bytes.
+//  6. A data set is written as Parquet (table.go), with what made it: schema, generator,
+//     seed. The same rows give the same bytes.
 //
 // The generator is frozen: what seed 1 means must not change, or models that were
 // trained on it cannot be compared. A change to what it draws is a new
