@@ -40,7 +40,7 @@ func (f *fakeSampling) Ring(int, int) (unix.Ring, error) {
 	return &oneSample{}, nil
 }
 
-func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, _, cpu int) (int, error) {
+func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, _, cpu, _ int) (int, error) {
 	if attr.Config == f.refused {
 		return 0, sys.EOPNOTSUPP
 	}

@@ -46,7 +46,7 @@ func (f *fakePMU) OpenDir(string) (int, error)                         { return 
 func (f *fakePMU) Close(int)                                           {}
 func (f *fakePMU) Enable(int) error                                    { return nil }
 
-func (f *fakePMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+func (f *fakePMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu, _ int) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.noCPUs && pid < 0 {
