@@ -498,7 +498,7 @@ func TestReadsToCore(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(strings.Replace(small, "FIRST", cyclesLine, 1)))
-	for _, name := range []string{"lab", "amd-zen5", "arm-neoverse-n1", "generic"} {
+	for _, name := range []string{"lab", "amd-zen5", "arm-neoverse-v2", "generic", "intel-gnr", "intel-spr"} {
 		data, err := files.ReadFile("tables/" + name + ".json")
 		if err != nil {
 			f.Fatal(err)
