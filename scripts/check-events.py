@@ -22,11 +22,11 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLES = os.path.join(HERE, "internal", "event", "tables")
 FIXTURE = os.path.join(HERE, "internal", "event", "testdata", "vendor.json")
 INTEL = {"hsx": "HSX", "bdx": "BDX", "skx": "SKX", "clx": "CLX", "icx": "ICX", "spr": "SPR", "emr": "EMR", "gnr": "GNR", "srf": "SRF", "cwf": "CWF"}
-PFM = {"amd-zen2": "amd64_fam17h_zen2", "amd-zen3": "amd64_fam19h_zen3", "amd-zen4": "amd64_fam19h_zen4", "amd-zen5": "amd64_fam1ah_zen5"}
+PFM = {"amd-zen1": "amd64_fam17h_zen1", "amd-zen2": "amd64_fam17h_zen2", "amd-zen3": "amd64_fam19h_zen3", "amd-zen4": "amd64_fam19h_zen4", "amd-zen5": "amd64_fam1ah_zen5"}
 
 # libpfm4's names of AMD's events. Of Zen 5, libpfm4 has the names of 0x72 and 0x165
 # exchanged, as their own unit masks show: they are asked for by each other's.
-L2PF = {"amd-zen2": "ANY", "amd-zen3": "L2_HW_PREFETCHER:L1_HW_PREFETCHER", "amd-zen5": "L2_HW_PF",
+L2PF = {"amd-zen1": "ANY", "amd-zen2": "ANY", "amd-zen3": "L2_HW_PREFETCHER:L1_HW_PREFETCHER", "amd-zen5": "L2_HW_PF",
         "amd-zen4": ":".join("L2_STREAM L2_NEXT_LINE L2_UP_DOWN L2_BURST L2_STRIDE L1_STREAM L1_STRIDE L1_REGION".split())}
 FILL = {"mem_io_local": "MEM_IO_LCL", "mem_io_remote": "MEM_IO_RMT", "ext_cache_local": "EXT_CACHE_LCL", "ext_cache_remote": "EXT_CACHE_RMT",
         "dram_io_near": "DRAM_IO_NEAR", "dram_io_far": "DRAM_IO_FAR", "near_cache": "NEAR_CACHE_NEAR_FAR", "far_cache": "FAR_CACHE_NEAR_FAR",
