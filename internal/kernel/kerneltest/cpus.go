@@ -44,7 +44,7 @@ func CPUTree(name string) Files {
 func join(all ...Files) Files {
 	out := Files{}
 	for _, files := range all {
-		maps.Copy(out, files)
+		out.With(files)
 	}
 	return out
 }
