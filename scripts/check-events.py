@@ -37,6 +37,9 @@ ANSWERS = 0x7fff0000  # who answered, of OFFCORE_RSP
 KNOWN = {
     ("amd-zen2", "l2_pf_miss_l2_hit_l3"): "libpfm4 has the unit mask of the L2's own prefetchers alone (0x1f), Linux's list that of all",
     ("amd-zen2", "l2_pf_miss_l2_l3"): "the same",
+    ("amd-zen1", "l2_pf_miss_l2_hit_l3"): "libpfm4 has only the unit masks that it names (0x3f), Linux's list all (0xff)",
+    ("amd-zen1", "l2_pf_miss_l2_l3"): "the same",
+    ("intel-spr", "MEM_TRANS_RETIRED.STORE_SAMPLE"): "libpfm4 4.13 has unit mask 0x03, Intel's list and the kernel's mem-stores 0x02",
 }
 
 
@@ -134,7 +137,7 @@ class Libpfm:
         if table.startswith("intel-"):
             base, _, mask = event.partition(".")
             mask = re.sub(r"_GT_4$", "", mask)
-            return "%s::%s:%s" % (table[6:], base, mask) if mask else None
+            return "%s::%s:%s" % ({"hsx": "hsw_ep", "bdx": "bdw_ep"}.get(table[6:], table[6:]), base, mask) if mask else None
         base, _, mask = event.partition(".")
         pmu = PFM[table]
         if base in ("l2_pf_miss_l2_hit_l3", "l2_pf_miss_l2_l3"):
