@@ -236,7 +236,7 @@ func TestOperationsArePicked(t *testing.T) {
 		least         int
 		want          []uint64
 	}{
-		{"loads", true, false, 100, []uint64{0x1000, 0x5000}}, {"slow loads", true, false, 200, []uint64{0x1000}}, {"all loads", true, false, 0, []uint64{0x1000, 0x2000, 0x5000}},
+		{"loads", true, false, 100, []uint64{0x1000, 0x5000}}, {"slow loads", true, false, 200, []uint64{0x1000}}, {"all loads", true, false, 0, []uint64{0x1000, 0x2000, 0x5000}}, {"loads of 3 cycles", true, false, 3, []uint64{0x1000, 0x2000, 0x5000}},
 		{"stores", false, true, 100, []uint64{0x3000}}, {"both", true, true, 100, []uint64{0x1000, 0x3000, 0x5000}},
 	} {
 		k := newKernel(ibsRule(true))

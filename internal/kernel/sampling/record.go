@@ -103,8 +103,12 @@ func (d decoder) takes(a Access, source uint64) bool {
 	case source&opStore != 0:
 		return d.stores
 	}
-	return source&opLoad != 0 && d.loads && a.Weight >= d.least
+	return source&opLoad != 0 && d.loads && (d.least <= allLoads || a.Weight >= d.least)
 }
+
+// allLoads is the least latency that takes all loads: hits in L1, too, whose latency IBS
+// does not give.
+const allLoads = 3
 
 // parse reads what a ring held, records one after the other:
 //
