@@ -4,6 +4,8 @@ package perf
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +65,30 @@ func TestReadsToCore(t *testing.T) {
 		if _, err := m.Open(1); err != nil || m.from[TaskLocalLoads] != c.from || m.WhyNot(TaskLocalLoads) != "" {
 			t.Errorf("of a thread: %q, %v; want %q", m.from[TaskLocalLoads], err, c.from)
 		}
+	}
+}
+
+// What is counted beside a window's fields stays where only the register is missing, and
+// goes first where there is no room.
+func TestFewerWithoutRegisters(t *testing.T) {
+	table := Named("intel-icx").WithPenalty()
+	var got []string
+	for _, list := range table.Fewer() {
+		names := ""
+		for _, e := range list {
+			names += fmt.Sprintf("%d:%x ", e.Field, e.Config)
+		}
+		got = append(got, strings.TrimSpace(names))
+	}
+	want := []string{
+		"0:0 1:1 2:140014a3 3:1b7 4:1b7 7:8b0 8:1000860", "0:0 1:1 2:140014a3 3:1d3 4:2d3 7:8b0 8:1000860",
+		"0:0 1:1 2:140014a3 3:1b7 4:1b7", "0:0 1:1 2:140014a3 3:1d3 4:2d3", "0:0 1:1", "",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if lists := Lab.Fewer(); len(lists) != 3 {
+		t.Errorf("the lab's: %v", lists)
 	}
 }
 

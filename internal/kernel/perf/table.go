@@ -169,12 +169,22 @@ func (t Table) Fewer() [][]Event {
 	all := [][]Event{t.Events}
 	plain := t
 	plain.plain = true
-	for _, list := range [][]Event{t.With(WindowFields).Events, plain.With(WindowFields).Events} {
+	for _, list := range [][]Event{plain.With(t.fields()).Events, t.With(WindowFields).Events, plain.With(WindowFields).Events} {
 		if last := all[len(all)-1]; len(list) > 0 && !slices.Equal(list, last) && len(list) <= len(last) {
 			all = append(all, list)
 		}
 	}
 	return append(all, Generic.Events, nil)
+}
+
+// fields are those that the table's events count, in order.
+func (t Table) fields() (fields []Field) {
+	for _, e := range t.Events {
+		if !slices.Contains(fields, e.Field) {
+			fields = append(fields, e.Field)
+		}
+	}
+	return fields
 }
 
 // docOf is "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM: intel/perfmon SKX core events 1.37".

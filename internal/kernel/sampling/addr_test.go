@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -69,7 +70,12 @@ func (f *fakeSampling) OpenDir(string) (int, error) {
 	f.open[f.next] = "dir"
 	return f.next, nil
 }
-func (f *fakeSampling) Close(fd int)                         { delete(f.open, fd) }
+func (f *fakeSampling) Close(fd int) {
+	if _, open := f.open[fd]; !open {
+		panic(fmt.Sprintf("descriptor %d is closed twice: it may be another file's by then", fd))
+	}
+	delete(f.open, fd)
+}
 func (f *fakeSampling) Read(fd int, w []uint64) (int, error) { w[0] = f.counted; return 1, nil }
 func (f *fakeSampling) Enable(int) error                     { return nil }
 func (f *fakeSampling) Disable(fd int) error {

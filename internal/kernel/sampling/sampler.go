@@ -188,10 +188,11 @@ func (s *Sampler) openOne(cfg Config, e Event, id int, open opening) (stream, er
 }
 
 func (s *Sampler) closeFiles(one stream) {
-	for _, fd := range []int{one.fd, one.leader} {
-		if fd >= 0 && (fd == one.fd || one.fd != one.leader) {
-			s.calls.Close(fd)
-		}
+	if one.fd >= 0 {
+		s.calls.Close(one.fd)
+	}
+	if one.leader >= 0 && one.leader != one.fd {
+		s.calls.Close(one.leader)
 	}
 }
 
