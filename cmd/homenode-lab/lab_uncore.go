@@ -81,10 +81,10 @@ func openIMC(dir string) (imcReport, func() error, error) {
 	fds := map[string]int{}
 	for name, config := range imcEvents {
 		attr := sys.PerfEventAttr{Type: uint32(typ), Config: config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{}))}
-		if fds[name], err = (unix.LivePerf{}).OpenTask(&attr, -1, r.CPU); err != nil {
+		if fds[name], err = (unix.LivePerf{}).OpenTask(&attr, -1, r.CPU, -1); err != nil {
 			return r, nil, unix.Explain("open", r.PMU+"/"+name, "", err)
 		}
-		if _, err := (unix.LivePerf{}).OpenTask(&attr, 0, -1); err != nil {
+		if _, err := (unix.LivePerf{}).OpenTask(&attr, 0, -1, -1); err != nil {
 			r.PerTask = err.Error()
 		}
 	}

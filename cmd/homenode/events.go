@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -75,6 +76,18 @@ type eventList struct {
 	CPUs      []string       `json:"cpus"`
 	Sources   []event.Source `json:"sources"`
 	Fields    []eventField   `json:"fields"`
+
+	Controllers []eventControllers `json:"controllers,omitempty"` // the first whose PMU is there; none: what sysfs names
+}
+
+// eventControllers is how the PMUs of the memory controllers count, as 'perf stat -e'
+// takes it, without their numbers.
+type eventControllers struct {
+	PMU    string   `json:"pmu"`
+	Reads  []string `json:"reads,omitempty"`
+	Writes []string `json:"writes,omitempty"`
+	All    []string `json:"all,omitempty"` // reads and writes together
+	Note   string   `json:"note,omitempty"`
 }
 
 type eventField struct {
@@ -85,6 +98,8 @@ type eventField struct {
 
 type eventCount struct {
 	Events []eventEvent `json:"sum"`
+	Leader *eventEvent  `json:"leader,omitempty"` // of the group that each event needs
+	Near   event.Near   `json:"near,omitempty"`   // what local means where a package has several nodes
 	Note   string       `json:"note,omitempty"`
 }
 
@@ -123,19 +138,37 @@ func listEvents(t *event.Table, machine string) eventList {
 		}
 		list.Fields = append(list.Fields, f)
 	}
+	for _, c := range t.Controllers {
+		list.Controllers = append(list.Controllers, eventControllers{c.PMU, controllerTerms(c.Reads), controllerTerms(c.Writes), controllerTerms(c.All), c.Note})
+	}
 	return list
 }
 
+func controllerTerms(events []event.ControllerEvent) (terms []string) {
+	for _, e := range events {
+		terms = append(terms, cmp.Or(e.Terms, e.Name))
+	}
+	return terms
+}
+
 func listCount(c event.Count) eventCount {
-	out := eventCount{Note: c.Note}
+	out := eventCount{Near: c.Near, Note: c.Note}
 	for _, e := range c.Events {
-		one := eventEvent{Name: e.Name(), Perf: e.Kernel, Type: e.Type, Config: fmt.Sprintf("%#x", e.Config)}
-		if e.Kernel == "" {
-			one.Perf, one.Code = fmt.Sprintf("r%04x", e.Config), &e.Code
-		}
-		out.Events = append(out.Events, one)
+		out.Events = append(out.Events, listEvent(e))
+	}
+	if c.Leader != nil {
+		leader := listEvent(*c.Leader)
+		out.Leader = &leader
 	}
 	return out
+}
+
+func listEvent(e event.Event) eventEvent {
+	one := eventEvent{Name: e.Name(), Perf: e.Kernel, Type: e.Type, Config: fmt.Sprintf("%#x", e.Config)}
+	if e.Kernel == "" {
+		one.Perf, one.Code = event.PerfTerm(e.Config, e.Code.Config1), &e.Code
+	}
+	return one
 }
 
 func (l eventList) print(w io.Writer, output string) error {
@@ -162,20 +195,30 @@ func (l eventList) text() string {
 		head("source", s.Title+", "+s.Version)
 	}
 	head("counts", l.How.String()+strings.Repeat(", "+l.Note, min(1, len(l.Note))))
-	fmt.Fprintf(&b, "\n%-18s  %-28s  %s\n", "FIELD", "CODE", "EVENT")
+	fmt.Fprintf(&b, "\n%-18s  %-38s  %s\n", "FIELD", "CODE", "EVENT")
 	for _, f := range l.Fields {
 		if f.Why != "" {
-			fmt.Fprintf(&b, "%-18s  %-28s  %s\n", f.Field, "unknown", f.Why)
+			fmt.Fprintf(&b, "%-18s  %-38s  %s\n", f.Field, "unknown", f.Why)
 		}
 		for i, c := range f.Counts {
 			name := f.Field.String()
 			if i > 0 {
 				name = "  or"
 			}
-			fmt.Fprintf(&b, "%-18s  %-28s  %s\n", name, c.code(), c.names())
+			fmt.Fprintf(&b, "%-18s  %-38s  %s\n", name, c.code(), c.names())
 			if c.Note != "" {
-				fmt.Fprintf(&b, "%-18s  %-28s  (%s)\n", "", "", c.Note)
+				fmt.Fprintf(&b, "%-18s  %-38s  (%s)\n", "", "", c.Note)
 			}
+		}
+	}
+	for _, c := range l.Controllers {
+		for i, terms := range [][]string{c.Reads, c.Writes, c.All} {
+			if len(terms) > 0 {
+				fmt.Fprintf(&b, "%-18s  %s/%s/\n", []string{"controller reads", "controller writes", "controller lines"}[i], c.PMU, strings.Join(terms, "/ + "+c.PMU+"/"))
+			}
+		}
+		if c.Note != "" {
+			fmt.Fprintf(&b, "%-18s  (%s)\n", "", c.Note)
 		}
 	}
 	return b.String()

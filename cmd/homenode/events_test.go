@@ -40,7 +40,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	out, err := runEvents(t, "--cpu", "amd-zen5")
-	for _, want := range []string{"r0964 + r1f71 + r1f72", "  or                r100000865", "never run on hardware", "uncore_waits        unknown", "cpu-cycles"} {
+	for _, want := range []string{"r0964 + r1f71 + r1f72", "local_loads         r100000865", "  or                r0844", "never run on hardware", "uncore_waits        unknown", "cpu-cycles", "controller reads    amd_umc/event=0x0a,rdwrmask=0x1/"} {
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("no %q: %v\n%s", want, err, out)
 		}

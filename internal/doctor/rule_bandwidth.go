@@ -53,22 +53,31 @@ func (l view) controllerBusy(i int) unit.Value[unit.Ratio] {
 	if t.Busy.Known() {
 		return t.Busy
 	}
-	reads, ok := t.Reads.Get()
+	lines, from, ok := served(t)
 	if !ok {
 		return unit.UnknownValue[unit.Ratio](orElse(t.Busy.From, because(t.Reads)))
 	}
 	for _, a := range l.Machine.Nodes[i].Access {
 		width, ok := a.ReadBandwidth.Get()
 		if ok && width > 0 && l.Length > 0 {
-			lines, from := reads, t.Reads.From
-			if writes, ok := t.Writes.Get(); ok { // they share the channels with the reads
-				lines, from = lines+writes, "("+from+" + "+t.Writes.From+")"
-			}
 			part := float64(lines) * window.LineBytes / l.Length.Seconds() / float64(width)
 			return unit.Estimated(unit.Ratio(min(1, part)), from+" × 64 B / HMAT bandwidth")
 		}
 	}
 	return unit.UnknownValue[unit.Ratio]("its reads are counted, but the firmware has no bandwidth of it")
+}
+
+// served are the lines that went over the channels, reads and, where they are counted,
+// writes.
+func served(t snapshot.Traffic) (lines uint64, from string, ok bool) {
+	if all, ok := t.All.Get(); ok {
+		return all, t.All.From, true
+	}
+	reads, ok := t.Reads.Get()
+	if writes, both := t.Writes.Get(); ok && both {
+		return reads + writes, "(" + t.Reads.From + " + " + t.Writes.From + ")", true
+	}
+	return reads, t.Reads.From, ok
 }
 
 // idleBeside is the nearest node with memory that idles; -1 if none does.
@@ -96,6 +105,9 @@ func (l view) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 		Remedy:   "Spread the memory: interleave the largest reader over both nodes, or move one workload, memory and CPUs, to the idle node.",
 	}
 	f.Cost, f.draws = l.queueCost(i, float64(busy[i].Or(0)), users)
+	if all := l.mem(i).Traffic.All; all.Known() {
+		f.Evidence = append(f.Evidence, figured("reads and writes", l.perSecond(all), "cache lines/s"))
+	}
 	if reads := l.mem(i).Traffic.Reads; reads.Known() {
 		f.Evidence = append(f.Evidence, figured("reads", l.perSecond(reads), "cache lines/s"))
 	}

@@ -68,6 +68,16 @@ var accessScenarios = []scenario{
 		},
 		subject: "0", want: []string{"80.0%", "estimated", "writes"},
 	},
+	{
+		name: "reads and writes are not told apart", rule: "bandwidth-saturated",
+		make: func(s *snapshot.Snapshot) {
+			for i, all := range []uint64{125e6, 10e6} {
+				s.Nodes[i].Traffic = snapshot.Traffic{Busy: gone[unit.Ratio](), Reads: gone[uint64](), Writes: gone[uint64](), All: known(all)}
+				s.Machine.Nodes[i].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(i), ReadBandwidth: unit.Some(unit.Bytes(1e9))}}
+			}
+		},
+		subject: "0", want: []string{"80.0%", "estimated", "reads and writes"},
+	},
 	{name: "both are busy", rule: "bandwidth-saturated", make: func(s *snapshot.Snapshot) { busy(s, 0.92, 0.6) }, quiet: true},
 	{name: "not yet saturated", rule: "bandwidth-saturated", make: func(s *snapshot.Snapshot) { busy(s, 0.6, 0.1) }, quiet: true},
 	{name: "unknown", rule: "bandwidth-saturated", make: func(s *snapshot.Snapshot) {

@@ -4,6 +4,7 @@ package event
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"homenode/internal/unit"
@@ -67,15 +68,30 @@ type Code struct {
 	CMask uint64 `json:"cmask,omitempty"` // counts cycles with at least as many
 	Inv   bool   `json:"inv,omitempty"`   // fewer instead of at least as many
 	Edge  bool   `json:"edge,omitempty"`  // counts when it begins
+	// Config1 is the value of a register beside the counter: of Intel's OFFCORE_RSP
+	// (MSR 0x1a6, 0x1a7), which says whose requests and which answers count. The kernel
+	// picks the register, and refuses the event where a hypervisor hides them (ENXIO).
+	Config1 uint64 `json:"config1,omitempty"`
 }
 
 // Event is an event of a PMU.
 type Event struct {
 	Kernel string   // "cpu-cycles", "instructions": then the kernel knows the code
-	Names  []string // the vendor's; of several, the unit mask is that of all of them
-	Code   Code
-	Type   uint32 // perf_event_attr.type
-	Config uint64 // perf_event_attr.config
+	Names  []string // the vendor's; of several, unit mask and config1 are those of all of them
+	// Without is the vendor's event whose answers are taken out of config1, so that the two
+	// count no request twice.
+	Without string
+	Code    Code
+	Type    uint32 // perf_event_attr.type
+	Config  uint64 // perf_event_attr.config; config1 is Code.Config1
+}
+
+// PerfTerm is an event of the CPU's PMU as 'perf stat -e' takes it: "r01d3".
+func PerfTerm(config, config1 uint64) string {
+	if config1 == 0 {
+		return fmt.Sprintf("r%04x", config)
+	}
+	return fmt.Sprintf("cpu/config=%#x,config1=%#x/", config, config1)
 }
 
 // Name is the vendor's, or the kernel's.
@@ -83,14 +99,47 @@ func (e Event) Name() string {
 	if e.Kernel != "" {
 		return e.Kernel
 	}
-	return strings.Join(e.Names, " | ")
+	name := strings.Join(e.Names, " | ")
+	if e.Without != "" {
+		name += " without " + e.Without
+	}
+	return name
 }
 
 // Count is one way to count a field: the sum of its events.
 type Count struct {
 	Events []Event
+	Leader *Event // opened first, as leader of the group that each event needs; nil: none
 	Note   string // what it counts beyond the field, or leaves out
 	Writes bool   // reads for writing are included; false: not, or unknown
+	Near   Near   // of local and remote reads: what local means
+}
+
+// Near is what an event takes for local where a package has several nodes (Intel's
+// sub-NUMA clustering, AMD's NPS). Elsewhere the package is the node.
+type Near string
+
+// What local can mean.
+const (
+	NearNode    Near = "node"    // the CPU's own node
+	NearPackage Near = "package" // any node of the CPU's package
+	NearUnknown Near = "unknown" // the vendor's list does not say
+)
+
+// Doubt is what to add to a figure of a machine whose packages have several nodes.
+func (n Near) Doubt() string {
+	switch n {
+	case NearPackage:
+		return "local is the package here, not the node"
+	case NearUnknown:
+		return "whether local is the node or the package is not known"
+	}
+	return ""
+}
+
+// Plain reports that the events need no register beside their counters.
+func (c Count) Plain() bool {
+	return !slices.ContainsFunc(c.Events, func(e Event) bool { return e.Code.Config1 != 0 })
 }
 
 // Name is "a + b".
@@ -137,6 +186,7 @@ type Table struct {
 	CPUs        []Match
 	Sources     []Source
 	Readings    [nFields]Reading // by field
+	Controllers []Controllers    // of its memory: the first whose PMU is there
 }
 
 // Best is the first way to count a field; false where there is none, with the reason.
@@ -149,6 +199,20 @@ func (t *Table) Best(f Field) (c Count, why string, ok bool) {
 		return Count{}, r.Why, false
 	}
 	return r.Counts[0], "", true
+}
+
+// Plainest is the first way that needs no register beside the counters, which not every
+// hypervisor hands on; else the first.
+func (t *Table) Plainest(f Field) (c Count, why string, ok bool) {
+	c, why, ok = t.Best(f)
+	if ok && !c.Plain() {
+		for _, other := range t.Readings[f].Counts {
+			if other.Plain() {
+				return other, "", true
+			}
+		}
+	}
+	return c, why, ok
 }
 
 // config packs an event's parts. Parse has checked their widths.
@@ -168,15 +232,15 @@ func (f Format) config(c Code) uint64 {
 	return 0
 }
 
-// widths are the numbers of bits of the parts: event, unit mask, counter mask.
-func (f Format) widths() (event, umask, cmask int) {
+// widths are the numbers of bits of the parts: event, unit mask, counter mask, config1.
+func (f Format) widths() (event, umask, cmask, config1 int) {
 	switch f {
 	case Intel:
-		return 8, 8, 8
+		return 8, 8, 8, 64
 	case AMD:
-		return 12, 8, 8
+		return 12, 8, 8, 0
 	case Arm:
-		return 16, 0, 0
+		return 16, 0, 0, 0
 	}
-	return 0, 0, 0
+	return 0, 0, 0, 0
 }

@@ -5,6 +5,7 @@ package event
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -22,7 +23,7 @@ type vendorList struct {
 	Table, List, Version string
 	CPUs                 []string
 	Events               map[string]struct {
-		Event, UMask, CMask, Inv, Edge uint64
+		Event, UMask, CMask, Inv, Edge, Config1, RdWrMask uint64
 	}
 }
 
@@ -52,7 +53,7 @@ func TestVendorsLists(t *testing.T) {
 		listed[l.Table] = true
 		for _, r := range table.Readings {
 			for _, c := range r.Counts {
-				for _, e := range c.Events {
+				for _, e := range eventsOf(c) {
 					if e.Kernel != "" {
 						continue
 					}
@@ -64,7 +65,10 @@ func TestVendorsLists(t *testing.T) {
 							t.Errorf("%s: %s is not in %s", l.Table, name, l.List)
 						}
 						want.Event, want.UMask, want.CMask = v.Event, want.UMask|v.UMask, want.CMask|v.CMask
-						want.Inv, want.Edge = want.Inv || v.Inv != 0, want.Edge || v.Edge != 0
+						want.Inv, want.Edge, want.Config1 = want.Inv || v.Inv != 0, want.Edge || v.Edge != 0, want.Config1|v.Config1
+					}
+					if e.Without != "" {
+						want.Config1 &^= l.Events[e.Without].Config1 & answers
 					}
 					if e.Code != want {
 						t.Errorf("%s: %s is %+v, in %s %s %+v", l.Table, e.Name(), e.Code, l.List, l.Version, want)
@@ -80,6 +84,46 @@ func TestVendorsLists(t *testing.T) {
 	}
 	if compared < 100 {
 		t.Errorf("%d events were compared", compared)
+	}
+}
+
+// eventsOf are the events of a count, its leader first.
+func eventsOf(c Count) []Event {
+	if c.Leader != nil {
+		return append([]Event{*c.Leader}, c.Events...)
+	}
+	return c.Events
+}
+
+// The same of the memory controllers' events, whose terms are in sysfs' words.
+func TestVendorsControllers(t *testing.T) {
+	compared := 0
+	for _, l := range vendorLists(t) {
+		table, _ := ByName(l.Table)
+		for _, c := range table.Controllers {
+			for _, e := range slices.Concat(c.Reads, c.Writes, c.All) {
+				if e.Terms == "" {
+					continue // sysfs names it
+				}
+				v, ok := l.Events[e.Name]
+				want := fmt.Sprintf("event=%#02x", v.Event)
+				if v.Event < 0x10 {
+					want = fmt.Sprintf("event=0x%02x", v.Event)
+				}
+				if v.UMask != 0 {
+					want += fmt.Sprintf(",umask=%#02x", v.UMask)
+				}
+				if v.RdWrMask != 0 {
+					want += fmt.Sprintf(",rdwrmask=%#x", v.RdWrMask)
+				}
+				if compared++; !ok || e.Terms != want {
+					t.Errorf("%s: %s is %q, in %s %q (%v)", l.Table, e.Name, e.Terms, l.List, want, ok)
+				}
+			}
+		}
+	}
+	if compared < 8 {
+		t.Errorf("%d events of memory controllers were compared", compared)
 	}
 }
 
@@ -121,8 +165,9 @@ func TestVendorsMaps(t *testing.T) {
 		stepping bool
 		table    string
 	}
-	// Zen 1 comes before Zen 2's pattern, which takes the whole family, as Zen 3 before 4.
-	maps := []line{{whole("AuthenticAMD-23-([12][0-9A-F]|[0-9A-F])"), false, "amd-zen1"}}
+	// Tables are in the order of names: Zen 1 comes before Zen 2, whose pattern takes the
+	// whole family, as Zen 3 before 4.
+	var maps []line
 	arm := map[string]string{}
 	for _, l := range vendorLists(t) {
 		for _, p := range l.CPUs {
@@ -130,7 +175,7 @@ func TestVendorsMaps(t *testing.T) {
 				arm[p] = l.Table
 				continue
 			}
-			maps = append(maps, line{whole(p), strings.Count(p, "-") > 2, l.Table})
+			maps = append(maps, line{whole(p), strings.HasPrefix(p, "GenuineIntel") && strings.Count(p, "-") > 2, l.Table})
 		}
 	}
 	first := func(c CPU) string {
@@ -169,7 +214,7 @@ func TestVendorsMaps(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, table)
 		}
 	}
-	if len(arm) != 4 || taken["intel-skx"] != 5 || taken["intel-clx"] != 11 || taken["amd-zen4"] != 2*16*16 {
+	if len(arm) != 9 || taken["intel-skx"] != 5 || taken["intel-clx"] != 11 || taken["amd-zen4"] != 3*16*16 {
 		t.Errorf("%d Arm, %v", len(arm), taken)
 	}
 }
@@ -178,7 +223,7 @@ func whole(pattern string) *regexp.Regexp { return regexp.MustCompile("^(?:" + p
 
 func TestNoTwoTablesForOneCPU(t *testing.T) {
 	all := All()
-	if len(all) != 16 {
+	if len(all) != 25 {
 		t.Errorf("%d tables", len(all))
 	}
 	serves := func(c CPU) (names []string) {
@@ -221,14 +266,18 @@ func TestFor(t *testing.T) {
 		{amd(23, 0x31), "amd-zen2", "EPYC 7742"}, {amd(25, 0x01), "amd-zen3", "EPYC 7763"}, {amd(25, 0x11), "amd-zen4", "EPYC 9654"},
 		{amd(25, 0xa0), "amd-zen4", "EPYC 9754"}, {amd(26, 0x02), "amd-zen5", "EPYC 9755"}, {amd(26, 0x11), "amd-zen5", "EPYC 9965"},
 		{CPU{Implementer: 0x41, Part: 0xd0c}, "arm-neoverse-n1", "Altra"}, {CPU{Implementer: 0x41, Part: 0xd4f}, "arm-neoverse-v2", "Grace"},
+		{intel(0x3f, 2), "intel-hsx", "E5-2699 v3"}, {intel(0x4f, 1), "intel-bdx", "E5-2699 v4"}, {intel(0xaf, 3), "intel-srf", "6780E"}, {intel(0xdd, 0), "intel-cwf", "Clearwater Forest"},
+		{amd(25, 0x90), "amd-zen4", "MI300A"}, {amd(23, 0x01), "amd-zen1", "EPYC 7601"},
+		{CPU{Implementer: 0x6d, Part: 0xd49}, "arm-neoverse-n2", "Cobalt 100"}, {CPU{Implementer: 0x41, Part: 0xd84}, "arm-neoverse-v3", "Neoverse V3"}, {CPU{Implementer: 0x41, Part: 0xd8e}, "arm-neoverse-n3", "Neoverse N3"},
+		{CPU{Implementer: 0xc0, Part: 0xac3}, "arm-ampereone", "AmpereOne"}, {CPU{Implementer: 0xc0, Part: 0xac4}, "arm-ampereone", "AmpereOne X"}, {CPU{Implementer: 0x48, Part: 0xd01}, "arm-kunpeng-920", "Kunpeng 920"},
 		{CPU{Vendor: "GenuineIntel", Family: 6, Model: 0x8f, Identifier: "homenode-lab v1"}, "lab", "the lab's guest"},
 
 		{intel(0x5e, 3), GenericName, "Skylake, desktop"}, {intel(0x97, 2), GenericName, "Alder Lake, hybrid"}, {intel(0xb7, 1), GenericName, "Raptor Lake, hybrid"},
-		{intel(0xaa, 4), GenericName, "Meteor Lake, hybrid"}, {intel(0xc6, 2), GenericName, "Arrow Lake, hybrid"}, {intel(0xaf, 3), GenericName, "Sierra Forest, E-cores"}, {intel(0x4f, 1), GenericName, "Broadwell-EP"},
+		{intel(0xaa, 4), GenericName, "Meteor Lake, hybrid"}, {intel(0xc6, 2), GenericName, "Arrow Lake, hybrid"}, {intel(0x56, 3), GenericName, "Broadwell-DE, one package"}, {intel(0x3e, 4), GenericName, "Ivy Bridge-EP"},
 		{amd(23, 0x71), GenericName, "Ryzen 3900X"}, {amd(25, 0x21), GenericName, "Ryzen 5950X"}, {amd(25, 0x61), GenericName, "Ryzen 7950X"}, {amd(26, 0x44), GenericName, "Ryzen 9950X"},
-		{amd(23, 0x01), GenericName, "EPYC 7601, Zen 1"}, {amd(26, 0x50), GenericName, "Zen 6"},
+		{amd(23, 0x11), GenericName, "Ryzen 2400G, Zen 1"}, {amd(26, 0x50), GenericName, "Zen 6"},
 		{CPU{Vendor: "HygonGenuine", Family: 24, Model: 1}, GenericName, "Hygon"}, {CPU{Vendor: "GenuineIntel", Family: 15, Model: 0x55}, GenericName, "another family"},
-		{CPU{Implementer: 0x41, Part: 0xd0b}, GenericName, "Cortex-A76"}, {CPU{Implementer: 0x48, Part: 0xd01}, GenericName, "Kunpeng 920"},
+		{CPU{Implementer: 0x41, Part: 0xd0b}, GenericName, "Cortex-A76"}, {CPU{Implementer: 0x6d, Part: 0xd0c}, GenericName, "another part of Cobalt's implementer"},
 		{CPU{Implementer: 0x41, Part: 0xd0c, Mixed: true}, GenericName, "several kinds"}, {CPU{}, GenericName, "nothing known"},
 	} {
 		if got := For(c.cpu); got.Name != c.want {
@@ -245,7 +294,7 @@ func TestConfig(t *testing.T) {
 		want  []uint64
 	}{
 		{"lab", StallCycles, []uint64{0x14a3}}, {"lab", LocalLoads, []uint64{0x01d3}}, {"lab", UncoreRequests, []uint64{0x80b0}}, {"lab", UncoreWaits, []uint64{0x1000860}},
-		{"intel-skx", StallCycles, []uint64{0x140014a3}}, {"intel-icx", RemoteLoads, []uint64{0x02d3}}, {"intel-spr", StallCycles, []uint64{0x050021a6}},
+		{"intel-skx", StallCycles, []uint64{0x140014a3}}, {"intel-clx", RemoteLoads, []uint64{0x02d3}}, {"intel-spr", StallCycles, []uint64{0x050021a6}},
 		{"intel-skx", UncoreRequests, []uint64{0x08b0}}, {"intel-gnr", UncoreWaits, []uint64{0x1000820}},
 		{"amd-zen2", RemoteLoads, []uint64{0x4043}}, {"amd-zen4", StallCycles, []uint64{0xa2d6}}, {"amd-zen5", UncoreRequests, []uint64{0x0964, 0x1f71, 0x1f72}},
 		{"amd-zen3", LLCMisses, []uint64{0x5c44}}, {"arm-neoverse-v1", StallCycles, []uint64{0x4005}}, {"generic", Instructions, []uint64{1}},
@@ -264,7 +313,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	zen5, _ := ByName("amd-zen5")
-	if got := zen5.Readings[LocalLoads].Counts[2].Events[0].Config; got != 1<<32|0x0865 {
+	if got := zen5.Readings[LocalLoads].Counts[0].Events[0].Config; got != 1<<32|0x0865 {
 		t.Errorf("an event of 12 bits: %#x", got)
 	}
 	n1, _ := ByName("arm-neoverse-n1")
@@ -285,7 +334,7 @@ func TestPairs(t *testing.T) {
 			t.Errorf("%s: %d ways to count local reads, %d remote ones", table.Name, len(local), len(remote))
 		}
 		for i := range min(len(local), len(remote)) {
-			if a, b := local[i].Events[0].Code, remote[i].Events[0].Code; a.Event != b.Event || a.UMask&b.UMask != 0 {
+			if local[i].Near != remote[i].Near || local[i].Writes != remote[i].Writes || !apart(local[i].Events[0].Code, remote[i].Events[0].Code) {
 				t.Errorf("%s: %s and %s are not of one kind, or count the same twice", table.Name, local[i].Name(), remote[i].Name())
 			}
 		}
@@ -298,6 +347,19 @@ func TestPairs(t *testing.T) {
 			t.Errorf("%s: %v, note %q", table.Name, table.How, table.Note)
 		}
 	}
+}
+
+const answers = 0x7fff0000 // of OFFCORE_RSP
+
+// apart reports that two codes are of one event and count no request twice. OFFCORE_RSP
+// has the kinds of requests in bits 0 to 15, who answered in bits 16 to 30.
+func apart(a, b Code) bool {
+	if a.Config1 == 0 && b.Config1 == 0 {
+		return a.Event == b.Event && a.UMask&b.UMask == 0
+	}
+	const requests = 0xffff
+	return a.Event == b.Event && a.UMask == b.UMask && a.Config1&requests == b.Config1&requests &&
+		a.Config1&answers&b.Config1 == 0 && a.Config1&answers != 0 && b.Config1&answers != 0
 }
 
 const small = `{"name": "x", "title": "X", "format": "amd", "how": "measured", "line_bytes": 64, "cpus": [{"vendor": "V", "family": 1, "models": "0x1,0x3-4"}],
@@ -315,7 +377,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Event{Names: []string{"N"}, Code: Code{0x1a5, 2, 3, true, true}, Type: TypeRaw, Config: 1<<32 | 3<<24 | 1<<23 | 1<<18 | 0x02a5}
+	want := Event{Names: []string{"N"}, Code: Code{Event: 0x1a5, UMask: 2, CMask: 3, Inv: true, Edge: true}, Type: TypeRaw, Config: 1<<32 | 3<<24 | 1<<23 | 1<<18 | 0x02a5}
 	if got := table.Readings[Cycles].Counts[0]; got.Note != "n" || !reflect.DeepEqual(got.Events[0], want) {
 		t.Errorf("%+v", got)
 	}
@@ -332,6 +394,14 @@ func TestParse(t *testing.T) {
 		{`"0x1,0x3-4"`, `"4-3"`, "want numbers"}, {`"family": 1, `, ``, "want vendor"}, {`"vendor": "V"`, `"implementer": "0x41"`, "want vendor"},
 		{`"version": "1"`, `"version": ""`, "needs a title and a version"}, {`"title": "X"`, `"title": ""`, "needs a name"}, {`"why": "w"}]}`, `"why": "w"}]} {}`, "more after"},
 		{`"sum": [{`, `"sum": [[{`, "line 3"}, {`"note": "n"`, `"note" "n"`, "line 3"},
+		{`"cmask": 3`, `"config1": "0x1"`, "more than format"}, {`"cmask": 3`, `"config1": "one"`, "want a number"}, {`"cmask": 3`, `"without": "M"`, "only events with config1"},
+		{`"note": "n"`, `"near": "node"`, "cycles has none"}, {`"note": "n"`, `"leader": {"name": "L", "event": "0x3"}`, "only samples"},
+		{`{"field": "local_loads", "why": "w"}`, `{"field": "local_loads", "counts": [{"sum": [{"name": "L", "event": "0x1"}]}]}`, "want node, package or unknown"},
+		{`"sources"`, `"controllers": [{"pmu": "../x", "reads": [{"name": "R"}]}], "sources"`, "want a name as uncore_imc"},
+		{`"sources"`, `"controllers": [{"pmu": "umc"}], "sources"`, "controllers[0]: want reads"},
+		{`"sources"`, `"controllers": [{"pmu": "umc", "reads": [{"name": "R"}], "all": [{"name": "A"}]}], "sources"`, "want reads"},
+		{`"sources"`, `"controllers": [{"pmu": "umc", "reads": [{"name": "../R"}]}], "sources"`, "want a name, terms"},
+		{`"sources"`, `"controllers": [{"pmu": "umc", "reads": [{"name": "R", "terms": "event=5"}]}], "sources"`, "want a name, terms"},
 	} {
 		bad := strings.Replace(good, c.from, c.to, 1)
 		if bad == good {
@@ -366,20 +436,70 @@ func TestNotesOfOtherMemory(t *testing.T) {
 	}
 }
 
-// A store is not refused with the reason for loads.
-func TestWhyNoStores(t *testing.T) {
-	for _, name := range []string{"intel-spr", "intel-emr", "intel-gnr"} {
-		table, _ := ByName(name)
-		_, loads, _ := table.Best(LoadSamples)
-		if _, why, ok := table.Best(StoreSamples); ok || why == loads || !strings.Contains(why, "STORE_SAMPLE") {
-			t.Errorf("%s: %q", name, why)
+// Loads of these need a group whose leader is the auxiliary event (the kernel's
+// mem-loads-aux, event=0x03,umask=0x82); those of others must not have one.
+func TestLeadersOfSamples(t *testing.T) {
+	leaders := map[string]uint64{"intel-spr": 0x8203, "intel-emr": 0x8203}
+	for _, table := range All() {
+		loads, _, ok := table.Best(LoadSamples)
+		stores, _, ok2 := table.Best(StoreSamples)
+		var got uint64
+		if loads.Leader != nil {
+			got = loads.Leader.Config
 		}
+		if ok != ok2 || got != leaders[table.Name] || stores.Leader != nil {
+			t.Errorf("%s: loads %v, stores %v, leader %#x", table.Name, ok, ok2, got)
+		}
+	}
+	for name, want := range map[string][2]uint64{"intel-icx": {0x1cd, 0x82d0}, "intel-spr": {0x1cd, 0x2cd}, "intel-emr": {0x1cd, 0x2cd}, "intel-gnr": {0x1cd, 0x82d0}} {
+		table, _ := ByName(name)
+		loads, _, _ := table.Best(LoadSamples)
+		stores, _, _ := table.Best(StoreSamples)
+		if got := [2]uint64{loads.Events[0].Config, stores.Events[0].Config}; got != want {
+			t.Errorf("%s: %#x, want %#x", name, got, want)
+		}
+	}
+}
+
+// From Ice Lake on, reads by node are those of the core's caches: prefetches and reads for
+// writing are in them, and near is the node in sub-NUMA clustering, too. What needs no
+// register comes second, for guests.
+func TestReadsToCore(t *testing.T) {
+	for name, want := range map[string][3]uint64{
+		"intel-icx": {0x1b7, 0x104000477, 0x738000477}, "intel-spr": {0x12a, 0x104004477, 0x738004477},
+		"intel-emr": {0x12a, 0x104004477, 0x738004477}, "intel-gnr": {0x12a, 0x104004477, 0x738004477},
+	} {
+		table, _ := ByName(name)
+		local, _, _ := table.Best(LocalLoads)
+		remote, _, _ := table.Best(RemoteLoads)
+		l, r := local.Events[0], remote.Events[0]
+		if got := [3]uint64{l.Config, l.Code.Config1, r.Code.Config1}; got != want || r.Config != l.Config || !local.Writes || local.Near != NearNode || local.Plain() {
+			t.Errorf("%s: %#x, want %#x; %+v", name, got, want, local)
+		}
+		plain, _, ok := table.Plainest(LocalLoads)
+		if !ok || plain.Events[0].Config != 0x1d3 || !plain.Plain() || plain.Near == NearNode {
+			t.Errorf("%s without a register: %+v", name, plain)
+		}
+	}
+	if got := PerfTerm(0x12a, 0x104004477); got != "cpu/config=0x12a,config1=0x104004477/" {
+		t.Error(got)
+	}
+	gnr, _ := ByName("intel-gnr")
+	if c, _, _ := gnr.Plainest(LocalLoads); c.Near != NearPackage {
+		t.Errorf("Granite Rapids' retired loads count by package, not by %s", c.Near)
+	}
+	zen3, _ := ByName("amd-zen3")
+	if c, _, ok := zen3.Plainest(LocalLoads); !ok || c.Near != NearNode {
+		t.Errorf("%+v", c)
+	}
+	if _, why, ok := zen3.Plainest(StallCycles); ok || why == "" {
+		t.Error("stalls of Zen 3")
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(strings.Replace(small, "FIRST", cyclesLine, 1)))
-	for _, name := range []string{"lab", "amd-zen5", "arm-neoverse-n1", "generic"} {
+	for _, name := range []string{"lab", "amd-zen5", "arm-neoverse-v2", "generic", "intel-gnr", "intel-spr"} {
 		data, err := files.ReadFile("tables/" + name + ".json")
 		if err != nil {
 			f.Fatal(err)

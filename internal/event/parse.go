@@ -29,6 +29,8 @@ type fileTable struct {
 	CPUs      []fileMatch   `json:"cpus"`
 	Sources   []Source      `json:"sources"`
 	Fields    []fileReading `json:"fields"`
+
+	Controllers []fileControllers `json:"controllers"`
 }
 
 type fileMatch struct {
@@ -49,8 +51,10 @@ type fileReading struct {
 
 type fileCount struct {
 	Sum    []fileEvent `json:"sum"`
+	Leader *fileEvent  `json:"leader"`
 	Note   string      `json:"note"`
 	Writes bool        `json:"writes"`
+	Near   Near        `json:"near"`
 }
 
 type fileEvent struct {
@@ -62,6 +66,9 @@ type fileEvent struct {
 	CMask  uint64   `json:"cmask"`
 	Inv    bool     `json:"inv"`
 	Edge   bool     `json:"edge"`
+
+	Config1 string `json:"config1"`
+	Without string `json:"without"`
 }
 
 // number reads one as documents have it: "0xd3"; "" is 0.
@@ -69,7 +76,7 @@ func number(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, err := strconv.ParseUint(text, 0, 32)
+	n, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%.20q: want a number as 0xd3", text)
 	}
@@ -153,6 +160,13 @@ func (f fileTable) table() (Table, error) {
 	if err := f.readings(&t); err != nil {
 		return Table{}, err
 	}
+	for i, one := range f.Controllers {
+		c, err := one.parse()
+		if err != nil {
+			return Table{}, wrong(fmt.Sprintf("controllers[%d]", i), "%v", err)
+		}
+		t.Controllers = append(t.Controllers, c)
+	}
 	return t, nil
 }
 
@@ -191,9 +205,13 @@ func (f fileTable) readings(t *Table) error {
 		}
 		out := Reading{Field: Field(i), Why: r.Why}
 		for k, c := range r.Counts {
-			count, err := c.count(f.Format, fmt.Sprintf("%s.counts[%d]", path, k))
+			path := fmt.Sprintf("%s.counts[%d]", path, k)
+			count, err := c.count(f.Format, path)
 			if err != nil {
 				return err
+			}
+			if err := count.check(Field(i), len(t.CPUs) > 0 && f.Format != ""); err != nil {
+				return wrong(path, "%v", err)
 			}
 			out.Counts = append(out.Counts, count)
 		}
@@ -206,7 +224,14 @@ func (c fileCount) count(format Format, path string) (Count, error) {
 	if len(c.Sum) == 0 {
 		return Count{}, wrong(path, "a count is the sum of one event or more")
 	}
-	out := Count{Note: c.Note, Writes: c.Writes}
+	out := Count{Note: c.Note, Writes: c.Writes, Near: c.Near}
+	if c.Leader != nil {
+		leader, err := c.Leader.event(format)
+		if err != nil {
+			return Count{}, wrong(path+".leader", "%v", err)
+		}
+		out.Leader = &leader
+	}
 	for i, e := range c.Sum {
 		got, err := e.event(format)
 		if err != nil {
@@ -217,13 +242,29 @@ func (c fileCount) count(format Format, path string) (Count, error) {
 	return out, nil
 }
 
+// check holds a way to its field: reads by node say what near is, only samples have a
+// leader.
+func (c Count) check(f Field, ofCPU bool) error {
+	byNode := f == LocalLoads || f == RemoteLoads
+	switch {
+	case c.Leader != nil && f != LoadSamples && f != StoreSamples:
+		return fmt.Errorf("%s: only samples have a leader", f)
+	case byNode && ofCPU && c.Near != NearNode && c.Near != NearPackage && c.Near != NearUnknown:
+		return fmt.Errorf("near: %.40q: want node, package or unknown", string(c.Near))
+	case !byNode && c.Near != "":
+		return fmt.Errorf("near: %s has none", f)
+	}
+	return nil
+}
+
 func (e fileEvent) event(format Format) (Event, error) {
 	what, err1 := number(e.Event)
 	mask, err2 := number(e.UMask)
-	if err := errors.Join(err1, err2); err != nil {
+	config1, err3 := number(e.Config1)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return Event{}, err
 	}
-	code := Code{Event: what, UMask: mask, CMask: e.CMask, Inv: e.Inv, Edge: e.Edge}
+	code := Code{Event: what, UMask: mask, CMask: e.CMask, Inv: e.Inv, Edge: e.Edge, Config1: config1}
 	if e.Kernel != "" {
 		config, ok := kernelEvents[e.Kernel]
 		if !ok || e.Name != "" || len(e.Names) > 0 || code != (Code{}) {
@@ -238,9 +279,12 @@ func (e fileEvent) event(format Format) (Event, error) {
 	if len(names) == 0 || e.Name != "" && len(e.Names) > 0 {
 		return Event{}, errors.New("an event needs its name, or several names")
 	}
-	event, umask, cmask := format.widths()
-	if bits.Len64(code.Event) > event || bits.Len64(code.UMask) > umask || bits.Len64(e.CMask) > cmask || cmask == 0 && (e.Inv || e.Edge) {
-		return Event{}, fmt.Errorf("event %#x, umask %#x, cmask %d: more than format %q has room for", code.Event, code.UMask, code.CMask, format)
+	event, umask, cmask, config1Bits := format.widths()
+	if bits.Len64(code.Event) > event || bits.Len64(code.UMask) > umask || bits.Len64(e.CMask) > cmask || bits.Len64(config1) > config1Bits || cmask == 0 && (e.Inv || e.Edge) {
+		return Event{}, fmt.Errorf("event %#x, umask %#x, cmask %d, config1 %#x: more than format %q has room for", code.Event, code.UMask, code.CMask, config1, format)
 	}
-	return Event{Names: names, Code: code, Type: TypeRaw, Config: format.config(code)}, nil
+	if e.Without != "" && config1 == 0 {
+		return Event{}, fmt.Errorf("without: %.80q: only events with config1 leave another's answers out", e.Without)
+	}
+	return Event{Names: names, Without: e.Without, Code: code, Type: TypeRaw, Config: format.config(code)}, nil
 }

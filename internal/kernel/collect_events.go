@@ -80,7 +80,7 @@ func newEventCollector(h *host, cfg Config) *eventCollector {
 func (c *eventCollector) openMeter(calls unix.Perf) {
 	limit, err := unix.RaiseFileLimit()
 	c.host.problem(err)
-	cfg := perf.Config{Table: perf.Detect(c.host.root), UserOnly: c.cfg.UserOnly}
+	cfg := perf.Config{Table: perf.Detect(c.host.root).On(c.host.topology.Machine), UserOnly: c.cfg.UserOnly}
 	if c.cfg.Penalty {
 		cfg.Table = cfg.Table.WithPenalty()
 	}
@@ -168,6 +168,14 @@ func (s *eventSensor) has(f perf.Field) bool {
 	return s.group != nil && s.group.Has(f)
 }
 
+// events are those that count the workload.
+func (s *eventSensor) events() []perf.Event {
+	if s.c.bpf != nil {
+		return s.c.bpf.Events()
+	}
+	return s.group.Events()
+}
+
 // eventFields are the figures of a window that events count; the last ones only with
 // Config.Penalty.
 var eventFields = []struct {
@@ -204,7 +212,7 @@ func (s *eventSensor) setCounts(out *window.Workload, sample perf.Sample, why st
 
 // count marks a figure: scaled ones are estimates, from any source.
 func (s *eventSensor) count(f perf.Field, sample perf.Sample) unit.Value[uint64] {
-	how, from := s.c.meter.Table().Source(f)
+	how, from := s.c.meter.Table().SourceOf(s.events(), f)
 	switch {
 	case sample.Lost > 0.05:
 		return unit.UnknownValue[uint64](from + ": the PMU had no room for it in " + unit.Ratio(sample.Lost).String() + " of the time")

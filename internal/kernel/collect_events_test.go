@@ -32,13 +32,17 @@ type countingPerf struct {
 	deny error
 	room int         // events of a group; 0: no end
 	in   map[int]int // by leader
+	bare bool        // a guest without the registers that some events need
 }
 
 func (p *countingPerf) OpenDir(string) (int, error) { p.next++; return p.next, nil }
 func (p *countingPerf) Close(fd int)                { delete(p.open, fd) }
-func (p *countingPerf) Open(_ *sys.PerfEventAttr, _, _, leader int) (int, error) {
+func (p *countingPerf) Open(attr *sys.PerfEventAttr, _, _, leader int) (int, error) {
 	if p.deny != nil {
 		return 0, p.deny
+	}
+	if p.bare && attr.Ext1 != 0 {
+		return 0, sys.ENXIO
 	}
 	if p.room > 0 && leader >= 0 {
 		if p.in[leader]+1 >= p.room {
@@ -142,6 +146,37 @@ func TestPenaltyIsCountedIfAskedFor(t *testing.T) {
 			}
 			if !wl.LocalLoads.Known() {
 				t.Errorf("%+v: loads are %+v", try, wl.LocalLoads)
+			}
+		})
+	}
+}
+
+// Reads by node name the events that were opened: those of a guest without OFFCORE_RSP are
+// retired loads. Where a package has two nodes, a ratio that is of the package says so.
+func TestSourcesOfReadsByNode(t *testing.T) {
+	onePackage := kerneltest.Files{}
+	for cpu := range 4 {
+		onePackage[fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu)] = "0\n"
+	}
+	for _, c := range []struct {
+		cpu   string
+		bare  bool
+		nodes kerneltest.Files
+		local string
+	}{
+		{"ice-lake", false, nil, "perf cpu/config=0x1b7,config1=0x104000477/"},
+		{"ice-lake", true, nil, "perf r01d3"},
+		{"granite-rapids", false, onePackage, "perf cpu/config=0x12a,config1=0x104004477/"},
+		{"granite-rapids", true, onePackage, "perf r01d3 (local is the package here, not the node)"},
+	} {
+		p := &countingPerf{open: map[int]bool{}, in: map[int]int{}, bare: c.bare}
+		root := fakeV2(t)
+		kerneltest.Write(t, root, kerneltest.CPUTree(c.cpu))
+		kerneltest.Write(t, root, c.nodes)
+		r, fake := newFake(t, root, Config{Roots: []string{"/demo/*"}, Perf: p})
+		readRounds(t, r, fake, p, 3, func(w window.Window) {
+			if v := w.Workloads[0].LocalLoads; w.Seq >= 2 && (!v.Known() || v.From != c.local) {
+				t.Errorf("%s, bare %v: %+v, want %q", c.cpu, c.bare, v, c.local)
 			}
 		})
 	}

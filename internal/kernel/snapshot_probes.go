@@ -70,16 +70,21 @@ func (p *controllerProbe) Finish(s *snapshot.Snapshot) error {
 		*t = unknownTraffic("its PMU has no event for it")
 		t.Reads = unit.UnknownValue[uint64]("no controller of this node")
 		if sum.KnownReads {
-			t.Reads = unit.ValueOf(sum.Reads, how, p.c.Name+"/cas_count_read/")
+			t.Reads = unit.ValueOf(sum.Reads, how, p.c.From(perf.ControllerReads))
 		}
 		if sum.KnownWrites {
-			t.Writes = unit.ValueOf(sum.Writes, how, p.c.Name+"/cas_count_write/")
+			t.Writes = unit.ValueOf(sum.Writes, how, p.c.From(perf.ControllerWrites))
+		}
+		if sum.KnownAll {
+			t.All = unit.ValueOf(sum.All, how, p.c.From(perf.ControllerAll))
+			t.Reads = unit.UnknownValue[uint64]("its PMU does not tell reads from writes")
+			t.Writes = t.Reads
 		}
 		if sum.KnownB && sum.Ticks == 0 {
-			t.Busy = unit.UnknownValue[unit.Ratio](p.c.Name + "/clockticks/ stood still")
+			t.Busy = unit.UnknownValue[unit.Ratio](p.c.From(perf.ControllerBusy) + " stood still")
 		}
 		if busy, ok := unit.RatioOf(float64(min(sum.BusyTicks, sum.Ticks)), float64(sum.Ticks)).Get(); ok && sum.KnownB {
-			t.Busy = unit.ValueOf(busy, how, p.c.Name+"/rpq_not_empty/ over /clockticks/")
+			t.Busy = unit.ValueOf(busy, how, p.c.From(perf.ControllerBusy))
 		}
 	}
 	return p.err
@@ -169,11 +174,11 @@ func (p *samplingProbe) sample(ctx context.Context, cfg sampling.Config, kind *s
 	if cfg.Stores {
 		least = leastStores
 	}
-	cfg.Period = periodFor(stats.Samples*firstPeriod, firstLook, least)
-	kind.first = cfg.Period
+	cfg.Period = periodFor(stats.Samples*p.table.Period(firstPeriod), firstLook, least)
+	kind.first = p.table.Period(cfg.Period)
 	self := os.Getpid()
 	for ctx.Err() == nil {
-		kind.last = cfg.Period
+		kind.last = p.table.Period(cfg.Period)
 		stats, err := p.collect(ctx, cfg, cpus, sampleSlice, func(a sampling.Access) {
 			if a.PID == self {
 				return
@@ -234,7 +239,7 @@ func (p *samplingProbe) Finish(s *snapshot.Snapshot) error {
 		s.Samples = snapshot.Samples{Why: err.Error()}
 		return err
 	}
-	from := fmt.Sprintf("perf samples (%s): %s of at least %d cycles, %s", p.table.Name, loads.text("load"), sampleThreshold, stores.text("store"))
+	from := fmt.Sprintf("perf samples (%s): %s of at least %d cycles, %s", p.table.Name, loads.text(p.table, "load"), sampleThreshold, stores.text(p.table, "store"))
 	s.Samples = p.folder.Samples(p.table.How, from, p.lost)
 	workload := map[int]string{}
 	for _, g := range s.Groups {
@@ -256,12 +261,16 @@ func (p *samplingProbe) Finish(s *snapshot.Snapshot) error {
 }
 
 // text is the number of accesses per sample.
-func (k sampledKind) text(access string) string {
-	switch {
-	case k.first == 0 && k.err != nil:
+func (k sampledKind) text(t sampling.Table, access string) string {
+	if k.first == 0 && k.err != nil {
 		return "no " + access
-	case k.last > k.first:
-		return fmt.Sprintf("one %s in %d (later in %d)", access, k.first, k.last)
 	}
-	return fmt.Sprintf("one %s in %d", access, k.first)
+	text := fmt.Sprintf("one %s in %d", access, k.first)
+	if t.Loads.Ops {
+		text = fmt.Sprintf("one operation in %d for %ss", k.first, access)
+	}
+	if k.last > k.first {
+		text += fmt.Sprintf(" (later in %d)", k.last)
+	}
+	return text
 }

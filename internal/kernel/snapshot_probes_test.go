@@ -17,6 +17,7 @@ import (
 	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/snapshot"
+	"homenode/internal/unit"
 )
 
 // fakeSampling has loads and no stores, or the other way round: at each read of the
@@ -40,7 +41,7 @@ func (f *fakeSampling) Ring(int, int) (unix.Ring, error) {
 	return &oneSample{}, nil
 }
 
-func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, _, cpu int) (int, error) {
+func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, _, cpu, _ int) (int, error) {
 	if attr.Config == f.refused {
 		return 0, sys.EOPNOTSUPP
 	}
@@ -76,8 +77,13 @@ func (r *oneSample) Take(into []byte) []byte {
 // sampled is stopped when this many looks have begun.
 func sampled(t *testing.T, f *fakeSampling, looks int64) (snapshot.Samples, error) {
 	t.Helper()
+	return sampledOn(t, f, looks, kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"})
+}
+
+func sampledOn(t *testing.T, f *fakeSampling, looks int64, cpu kerneltest.Files) (snapshot.Samples, error) {
+	t.Helper()
 	root := fakeSnapshot(t)
-	kerneltest.Write(t, root, kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"})
+	kerneltest.Write(t, root, cpu)
 	m, err := ReadMachine(root)
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +114,60 @@ func TestOneKindOfSamples(t *testing.T) {
 		s, err := sampled(t, f, 2)
 		if s.Why != "" || s.Loads+s.Stores == 0 || !strings.Contains(s.From, c.from) || !errors.Is(err, ErrNotSupported) {
 			t.Errorf("%+v, %v; want %q", s, err, c.from)
+		}
+	}
+}
+
+// AMD's samples are of operations, at a period of its own: the source says so.
+func TestSamplesOfOperations(t *testing.T) {
+	f := &fakeSampling{refused: 1, qualified: func(int64) uint64 { return 0 }}
+	s, err := sampledOn(t, f, 4, kerneltest.CPUTree("zen-4"))
+	const from = "perf samples (amd-ibs): one operation in 262144 for loads of at least 96 cycles, one operation in 262144 for stores"
+	if err != nil || s.Why != "" || s.Loads == 0 || s.Stores != 0 || s.From != from {
+		t.Errorf("%+v, %v; want %q", s, err, from)
+	}
+}
+
+// countingSampling has all events, which count to the same figure.
+type countingSampling struct{ fakeSampling }
+
+func (f *countingSampling) OpenTask(*sys.PerfEventAttr, int, int, int) (int, error) {
+	return int(f.next.Add(1)), nil
+}
+
+func (f *countingSampling) Read(_ int, words []uint64) (int, error) {
+	return copy(words, []uint64{640, 10, 10}), nil
+}
+
+// What a CPU's memory controllers tell reaches the nodes, with the events' names; reads and
+// writes that are not told apart are neither.
+func TestTrafficOfCPUs(t *testing.T) {
+	for cpu, want := range map[string]snapshot.Traffic{
+		"granite-rapids": {Reads: unit.Measured(uint64(2560), "perf uncore_imc/UNC_M_CAS_COUNT_SCH0.RD + UNC_M_CAS_COUNT_SCH1.RD/"), Writes: unit.Measured(uint64(2560), "perf uncore_imc/UNC_M_CAS_COUNT_SCH0.WR + UNC_M_CAS_COUNT_SCH1.WR/")},
+		"neoverse-n2":    {All: unit.Measured(uint64(640), "perf arm_cmn/hnf_mc_reqs/")},
+		"zen-4-guest":    {},
+	} {
+		root := fakeSnapshot(t)
+		kerneltest.Write(t, root, kerneltest.CPUTree(cpu))
+		m, err := ReadMachine(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &controllerProbe{calls: &countingSampling{}, root: root}
+		if err := p.Start(context.Background(), m); err != nil {
+			t.Fatal(err)
+		}
+		p.Stop()
+		s := snapshot.Snapshot{Nodes: make([]snapshot.Node, 2)}
+		if err := p.Finish(&s); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range s.Nodes {
+			got := n.Traffic
+			if got.Reads.V != want.Reads.V || got.Writes.V != want.Writes.V || got.All != want.All || got.Busy.Known() ||
+				want.Reads.Known() && got.Reads.From != want.Reads.From || got.Reads.From == "" {
+				t.Errorf("%s: %+v, want %+v", cpu, got, want)
+			}
 		}
 	}
 }

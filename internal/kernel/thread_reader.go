@@ -132,7 +132,7 @@ func (r *ThreadReader) openMeter() {
 	}
 	limit, err := unix.RaiseFileLimit()
 	r.problem(err)
-	r.meter = perf.NewTaskMeter(calls, perf.Config{Table: perf.Detect(r.cfg.Root), UserOnly: r.cfg.UserOnly}, limit, filesOfThread)
+	r.meter = perf.NewTaskMeter(calls, perf.Config{Table: perf.Detect(r.cfg.Root).On(r.topology.Machine), UserOnly: r.cfg.UserOnly}, limit, filesOfThread)
 }
 
 // Usable is the reason why the uncore penalty of these threads is not counted; nil if

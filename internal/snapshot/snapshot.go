@@ -104,7 +104,8 @@ type HugePool struct {
 type Traffic struct {
 	Reads  unit.Value[uint64]     `json:"reads"` // cache lines
 	Writes unit.Value[uint64]     `json:"writes"`
-	Busy   unit.Value[unit.Ratio] `json:"busy"` // share of the time with a read waiting or served
+	All    unit.Value[uint64]     `json:"all,omitzero"` // both, where the PMU does not tell them apart
+	Busy   unit.Value[unit.Ratio] `json:"busy"`         // share of the time with a read waiting or served
 }
 
 // Balancing is the kernel's NUMA balancing: the setting, and counts over the

@@ -92,7 +92,7 @@ func explain(err error) error {
 		return fmt.Errorf("count by BPF: %w (%w): it needs CAP_BPF and %s", err, unix.ErrNotPermitted, unix.PerfNeeds())
 	case errors.Is(err, unix.ErrNotSupported):
 		return fmt.Errorf("count by BPF: %w", err)
-	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, sys.EINVAL), errors.Is(err, sys.ENOENT), errors.Is(err, sys.ENOSYS), errors.Is(err, sys.EOPNOTSUPP):
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, sys.EINVAL), errors.Is(err, sys.ENOENT), errors.Is(err, sys.ENOSYS), errors.Is(err, sys.EOPNOTSUPP), errors.Is(err, sys.ENXIO):
 		return fmt.Errorf("count by BPF: %w (%w)", err, unix.ErrNotSupported)
 	}
 	return fmt.Errorf("count by BPF: %w", err)
@@ -208,6 +208,9 @@ func (c *Counter) Close() {
 
 // Files is the number of descriptors it holds: of events, maps, program and link.
 func (c *Counter) Files() int { return len(c.files) + len(c.maps) + 2 }
+
+// Events are those that are counted.
+func (c *Counter) Events() []perf.Event { return c.cfg.Events }
 
 // Has reports whether a field is counted.
 func (c *Counter) Has(f perf.Field) bool {

@@ -24,7 +24,8 @@ import (
 //  1. Sample the threads of the processes, listed again for each slice of time: a thread
 //     that lives shorter than that is missed. For very many threads, sample all CPUs
 //     instead, and drop what is not of the processes. That also samples this process,
-//     which makes some thousand accesses to take in a sample.
+//     which makes some thousand accesses to take in a sample. The same where the kernel
+//     samples no single threads (AMD before Linux 6.2).
 //  2. A first short slice, with a period that is rather too long, finds the period; then
 //     each slice finds that of the next. All samples count.
 //  3. A page with enough samples is hot.
@@ -98,7 +99,10 @@ func (s *samples) sampleAll(ctx context.Context) (sampling.Stats, error) {
 		return sampling.Stats{}, err
 	}
 	if len(tids) <= maxThreads {
-		return s.sample(ctx, leastPeriod, threads)
+		stats, err := s.sample(ctx, leastPeriod, threads)
+		if !s.table.Loads.Ops || !errors.Is(err, unix.ErrNotSupported) {
+			return stats, err
+		}
 	}
 	cpus, err := s.cpus()
 	if err != nil {

@@ -30,6 +30,7 @@ type fakePMU struct {
 	samples  []byte
 	counted  uint64
 	noCPUs   bool // CPU-wide is not permitted
+	noTasks  bool // single threads are not sampled (IBS before Linux 6.2)
 	noStores bool
 }
 
@@ -46,11 +47,14 @@ func (f *fakePMU) OpenDir(string) (int, error)                         { return 
 func (f *fakePMU) Close(int)                                           {}
 func (f *fakePMU) Enable(int) error                                    { return nil }
 
-func (f *fakePMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+func (f *fakePMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu, _ int) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.noCPUs && pid < 0 {
 		return 0, sys.EACCES
+	}
+	if f.noTasks && pid >= 0 {
+		return 0, sys.EINVAL
 	}
 	if f.noStores && attr.Config == 0x82d0 {
 		return 0, sys.ENOENT
@@ -152,6 +156,30 @@ func TestDecisionSamples(t *testing.T) {
 		}
 		if c.cfg.Period != 0 && f.period[0] != c.cfg.Period {
 			t.Errorf("%s: periods %v", c.about, f.period)
+		}
+	}
+}
+
+// AMD's kernels before 6.2 sample CPUs, not threads: those are taken then, and what is of
+// other processes is dropped. On other CPUs a refusal stands.
+func TestThreadsThatCannotBeSampled(t *testing.T) {
+	for _, c := range []struct {
+		cpu  kerneltest.Files
+		want bool
+	}{{kerneltest.CPUTree("zen-4"), true}, {kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"}, false}} {
+		l, f := pmuLook(t, Config{For: 20 * time.Millisecond})
+		kerneltest.Remove(t, l.root, "/sys/bus/event_source/devices/cpu/identifier")
+		kerneltest.Write(t, l.root, c.cpu)
+		f.noTasks = true
+		p, err := find(context.Background(), l, []int{fakePID})
+		if !c.want {
+			if err == nil || len(f.tasks) != 0 {
+				t.Errorf("%v, opened %v", err, f.tasks)
+			}
+			continue
+		}
+		if err != nil || len(p.spans) != 1 || len(p.spans[fakePID]) != 2 || !f.tasks[[2]int{-1, 0}] || !f.tasks[[2]int{-1, 1}] {
+			t.Errorf("%v, %x, opened %v", err, p, f.tasks)
 		}
 	}
 }

@@ -3,22 +3,26 @@
 package perf
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"unsafe"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 )
 
-// Controllers counts what the memory controllers do, by node: one PMU for each, named
-// uncore_imc_*, that counts for a package and never for a task.
+// Controllers counts what the memory controllers do, by node: one PMU for each, that
+// counts for a package and never for a task. Its events are those of the CPU's table, or
+// what sysfs names.
 //
 //  1. The kernel names one CPU of each package in the PMU's cpumask.
 //  2. The counts of a controller belong to the node of that package, if the package has
@@ -26,51 +30,57 @@ import (
 //     does not name the node it serves.
 type Controllers struct {
 	calls  unix.Sampling
+	known  event.Controllers
 	events []controllerEvent
+	units  map[int]int   // PMUs, by index into Machine.Nodes
 	broken map[int]error // by index into Machine.Nodes: why a sum would lack a part
-	Name   string        // how the counts' source is called
-	Busy   bool          // there is an event for the time a read was waiting or served
 }
 
 type controllerEvent struct {
 	fd, node int // node: index into Machine.Nodes
-	kind     controllerKind
+	kind     ControllerKind
+	bytes    int       // of one count
 	last     [3]uint64 // value, enabled, running
 }
 
-type controllerKind int
+// ControllerKind is what a sum is of.
+type ControllerKind int
 
+// The kinds.
 const (
-	casReads controllerKind = iota
+	ControllerReads ControllerKind = iota
+	ControllerWrites
+	ControllerAll // both, where they cannot be told apart
 	clockTicks
 	queueNotEmpty
-	casWrites
-	controllerKinds // how many there are
+	controllerKinds // how many events are of
+	ControllerBusy  = controllerKinds
 )
 
-// controllerNames are the events as sysfs calls them.
-var controllerNames = map[controllerKind]string{casReads: "cas_count_read", clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty", casWrites: "cas_count_write"}
+// queueEvents are named by the lab's sysfs, and by no kernel tree that was read. Their
+// codes are in no table.
+var queueEvents = map[ControllerKind]string{clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty"}
 
 // ControllerSums is the activity of one node's controllers since the previous read.
 type ControllerSums struct {
-	Reads, Writes      uint64 // cache lines
+	Reads, Writes, All uint64 // cache lines
 	Ticks, BusyTicks   uint64
 	KnownReads, KnownB bool // whether Reads, and Ticks with BusyTicks, were counted
 	KnownWrites        bool
+	KnownAll           bool
 	Why                error // nothing is known of this node, though it has controllers
 }
+
+const pmuFolder = "/sys/bus/event_source/devices/"
 
 // OpenControllers starts counting on every controller. It fails with ErrNotSupported
 // where there are none, and where the node of any controller is unclear: its counts would
 // be missing there. Where only counting fails, that node has no sum.
 func OpenControllers(calls unix.Sampling, root unix.Root, m machine.Machine) (*Controllers, error) {
-	dirs, _ := filepath.Glob(root.Path("/sys/bus/event_source/devices/uncore_imc*"))
-	c := &Controllers{calls: calls, broken: map[int]error{}, Name: "perf uncore_imc"}
-	err := fmt.Errorf("count memory controllers: no uncore_imc PMU in /sys/bus/event_source/devices (%w)", unix.ErrNotSupported)
+	known, dirs := findControllers(root, event.For(DetectCPU(root)))
+	c := &Controllers{calls: calls, known: known, units: map[int]int{}, broken: map[int]error{}}
+	err := fmt.Errorf("count memory controllers: no %s PMU in %s (%w)", known.PMU, strings.TrimSuffix(pmuFolder, "/"), unix.ErrNotSupported)
 	for _, dir := range dirs {
-		if strings.Contains(filepath.Base(dir), "free_running") {
-			continue // another set of counters of the same controllers
-		}
 		if err := c.open(dir, m); err != nil {
 			c.Close()
 			return nil, err
@@ -82,7 +92,57 @@ func OpenControllers(calls unix.Sampling, root unix.Root, m machine.Machine) (*C
 	if len(c.events) == 0 {
 		return nil, err
 	}
+	if err := c.everyNode(m); err != nil {
+		c.Close()
+		return nil, err
+	}
 	return c, nil
+}
+
+// findControllers are the first of the table's that are there, with the folders of their
+// PMUs; else what sysfs names.
+func findControllers(root unix.Root, t *event.Table) (event.Controllers, []string) {
+	for _, known := range t.Controllers {
+		if dirs := controllerDirs(root, known.PMU); len(dirs) > 0 {
+			return known, dirs
+		}
+	}
+	known := event.SysfsControllers
+	dirs := controllerDirs(root, known.PMU)
+	if len(t.Controllers) > 0 && len(dirs) == 0 {
+		known = t.Controllers[0] // for the reason
+	}
+	return known, dirs
+}
+
+// controllerDirs are PMU and PMU_N: uncore_imc_free_running_N is another set of counters
+// of the same controllers.
+func controllerDirs(root unix.Root, pmu string) (dirs []string) {
+	all, _ := filepath.Glob(root.Path(pmuFolder + pmu + "*"))
+	for _, dir := range all {
+		number := strings.TrimPrefix(filepath.Base(dir), pmu)
+		if number == "" || numbered.MatchString(number) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+var numbered = regexp.MustCompile(`^_[0-9]+$`)
+
+// everyNode refuses controllers that are not told apart by package: where one node has
+// none, another node's count may be its own (arm_cmn without an affinity from the
+// firmware names CPU 0).
+func (c *Controllers) everyNode(m machine.Machine) error {
+	if len(c.known.All) == 0 {
+		return nil
+	}
+	for i, n := range m.Nodes {
+		if n.Memory.Or(0) > 0 && c.units[i] == 0 {
+			return fmt.Errorf("count memory controllers: no %s PMU is of node %d: which node the others serve is not told (%w)", c.known.PMU, n.ID, unix.ErrNotSupported)
+		}
+	}
+	return nil
 }
 
 func (c *Controllers) open(dir string, m machine.Machine) error {
@@ -110,10 +170,11 @@ func (c *Controllers) open(dir string, m machine.Machine) error {
 		return fmt.Errorf("parse %s/cpumask: %w", dir, err)
 	}
 	for cpu := range cpus.All() {
-		node, err := controllerNode(m, cpu)
+		node, err := controllerNode(m, cpu, c.known.Near)
 		if err != nil {
 			return err
 		}
+		c.units[node]++
 		if err := c.openOn(uint32(typ), cpu, node, text); err != nil {
 			c.broken[node] = err
 		}
@@ -123,7 +184,7 @@ func (c *Controllers) open(dir string, m machine.Machine) error {
 
 // controllerNode is step 2: the index of the node whose memory a controller
 // with this CPU serves.
-func controllerNode(m machine.Machine, cpu int) (int, error) {
+func controllerNode(m machine.Machine, cpu int, near bool) (int, error) {
 	unclear := func(why string) error {
 		return fmt.Errorf("count memory controllers: %s: the node that a controller serves is not shown (%w)", why, unix.ErrNotSupported)
 	}
@@ -132,7 +193,7 @@ func controllerNode(m machine.Machine, cpu int) (int, error) {
 	if !ok || !known {
 		return 0, unclear(fmt.Sprintf("the package of CPU %d is unknown", cpu))
 	}
-	if !m.NodesWithMemory().Minus(m.NodesWithCPUs()).IsEmpty() {
+	if !near && !m.NodesWithMemory().Minus(m.NodesWithCPUs()).IsEmpty() {
 		return 0, unclear("there is memory without CPUs")
 	}
 	at := -1
@@ -151,36 +212,62 @@ func controllerNode(m machine.Machine, cpu int) (int, error) {
 	return at, nil
 }
 
-// openOn opens the events that the PMU has. Only reads are required.
+// openOn opens the events that the PMU has. Only the primary ones are required.
 func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (string, error)) error {
-	format := func(field string) (bits, error) {
+	for _, e := range c.known.Primary() {
+		kind := ControllerReads
+		if len(c.known.All) > 0 {
+			kind = ControllerAll
+		}
+		if err := c.openEvent(typ, cpu, node, kind, e, text); err != nil {
+			return err
+		}
+	}
+	for _, e := range c.known.Writes {
+		if err := c.openEvent(typ, cpu, node, ControllerWrites, e, text); err != nil && !errors.Is(err, errNoSuchEvent) {
+			return err
+		}
+	}
+	for _, kind := range []ControllerKind{clockTicks, queueNotEmpty} {
+		e := event.ControllerEvent{Name: queueEvents[kind], Bytes: lineBytes}
+		if err := c.openEvent(typ, cpu, node, kind, e, text); err != nil && !errors.Is(err, errNoSuchEvent) {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineBytes is the unit of sums.
+const lineBytes = 64
+
+var errNoSuchEvent = errors.New("sysfs does not name this event")
+
+func (c *Controllers) openEvent(typ uint32, cpu, node int, kind ControllerKind, e event.ControllerEvent, text func(string) (string, error)) error {
+	terms := e.Terms
+	if terms == "" {
+		named, err := text("events/" + e.Name)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNoSuchEvent, err)
+		}
+		terms = named
+	}
+	config, err := parseEvent(terms, func(field string) (bits, error) {
 		s, err := text("format/" + field)
 		if err != nil {
 			return nil, err
 		}
 		return parseFormat(s)
+	})
+	if err != nil {
+		return err
 	}
-	for _, kind := range []controllerKind{casReads, clockTicks, queueNotEmpty, casWrites} {
-		s, err := text("events/" + controllerNames[kind])
-		if err != nil && kind != casReads {
-			continue
-		}
-		var config uint64
-		if err == nil {
-			config, err = parseEvent(s, format)
-		}
-		if err != nil {
-			return err
-		}
-		attr := sys.PerfEventAttr{Type: typ, Config: config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
-			Read_format: sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING}
-		fd, err := c.calls.OpenTask(&attr, -1, cpu)
-		if err != nil {
-			return unix.Explain("open", fmt.Sprintf("uncore_imc event %s on CPU %d", controllerNames[kind], cpu), unix.PerfNeeds(), err)
-		}
-		c.events = append(c.events, controllerEvent{fd: fd, node: node, kind: kind})
-		c.Busy = c.Busy || kind == queueNotEmpty
+	attr := sys.PerfEventAttr{Type: typ, Config: config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
+		Read_format: sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING}
+	fd, err := c.calls.OpenTask(&attr, -1, cpu, -1)
+	if err != nil {
+		return unix.Explain("open", fmt.Sprintf("%s event %s on CPU %d", c.known.PMU, e.Name, cpu), unix.PerfNeeds(), err)
 	}
+	c.events = append(c.events, controllerEvent{fd: fd, node: node, kind: kind, bytes: e.Bytes})
 	return nil
 }
 
@@ -189,53 +276,67 @@ func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (strin
 // would lack one controller is unknown.
 func (c *Controllers) Read(nodes int) ([]ControllerSums, error) {
 	sums := make([]ControllerSums, nodes)
-	counted := make([][controllerKinds]int, nodes) // controllers, by kind
+	totals := make([][controllerKinds]uint64, nodes) // bytes; of ticks, 64 each
+	counted := make([][controllerKinds]int, nodes)   // events, by kind
 	for i := range c.events {
 		e := &c.events[i]
 		var now [3]uint64
 		if _, err := c.calls.Read(e.fd, now[:]); err != nil {
-			return nil, unix.Explain("read", "memory controller's "+controllerNames[e.kind], "", err)
+			return nil, unix.Explain("read", "memory controller's "+c.From(e.kind), "", err)
 		}
 		delta, ran := scaledCount(now, e.last)
 		e.last = now
-		if e.node >= nodes {
-			continue
-		}
-		s := &sums[e.node]
-		if ran {
+		if e.node < nodes && ran {
 			counted[e.node][e.kind]++
-		} else if e.kind == casReads {
-			s.Why = fmt.Errorf("count memory controllers: %s had no counter of the PMU in all that time", controllerNames[e.kind])
-		}
-		switch e.kind {
-		case casReads:
-			s.Reads += delta
-		case clockTicks:
-			s.Ticks += delta
-		case queueNotEmpty:
-			s.BusyTicks += delta
-		case casWrites:
-			s.Writes += delta
+			totals[e.node][e.kind] += delta * uint64(e.bytes)
 		}
 	}
-	for i, n := range counted {
-		sums[i] = c.whole(i, sums[i], n)
+	for i := range sums {
+		sums[i] = c.whole(i, totals[i], counted[i])
 	}
 	return sums, nil
 }
 
 // whole decides which of a node's sums are known: those that all its controllers counted.
-func (c *Controllers) whole(node int, s ControllerSums, n [controllerKinds]int) ControllerSums {
+func (c *Controllers) whole(node int, total [controllerKinds]uint64, n [controllerKinds]int) ControllerSums {
 	if err := c.broken[node]; err != nil {
-		s.Why = err
+		return ControllerSums{Why: err}
 	}
-	if s.Why != nil {
-		return ControllerSums{Why: s.Why}
+	units := c.units[node]
+	full := func(kind ControllerKind, events int) bool { return units > 0 && events > 0 && n[kind] == units*events }
+	s := ControllerSums{KnownReads: full(ControllerReads, len(c.known.Reads)), KnownAll: full(ControllerAll, len(c.known.All))}
+	if units > 0 && !s.KnownReads && !s.KnownAll {
+		return ControllerSums{Why: fmt.Errorf("count memory controllers: %s had no counter of the PMU in all that time", names(c.known.Primary()))}
 	}
-	s.KnownReads = n[casReads] > 0
-	s.KnownWrites = s.KnownReads && n[casWrites] == n[casReads]
-	s.KnownB = s.KnownReads && n[queueNotEmpty] == n[casReads] && n[clockTicks] == n[casReads]
+	lines := func(kind ControllerKind) uint64 { return total[kind] / lineBytes }
+	s.KnownWrites = full(ControllerWrites, len(c.known.Writes))
+	s.KnownB = full(clockTicks, 1) && full(queueNotEmpty, 1)
+	s.Reads, s.Writes, s.All, s.Ticks, s.BusyTicks = lines(ControllerReads), lines(ControllerWrites), lines(ControllerAll), lines(clockTicks), lines(queueNotEmpty)
 	return s
+}
+
+// From is how the source of a sum is called: "perf uncore_imc/cas_count_read/".
+func (c *Controllers) From(kind ControllerKind) string {
+	name := queueEvents[kind]
+	switch kind {
+	case ControllerReads:
+		name = names(c.known.Reads)
+	case ControllerWrites:
+		name = names(c.known.Writes)
+	case ControllerAll:
+		name = names(c.known.All)
+	case ControllerBusy:
+		return c.From(queueNotEmpty) + " over /" + queueEvents[clockTicks] + "/"
+	}
+	return "perf " + c.known.PMU + "/" + name + "/"
+}
+
+func names(events []event.ControllerEvent) string {
+	all := make([]string, len(events))
+	for i, e := range events {
+		all[i] = e.Name
+	}
+	return strings.Join(all, " + ")
 }
 
 // scaledCount is the count between two readings of value, time enabled, time

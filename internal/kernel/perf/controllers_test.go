@@ -25,7 +25,7 @@ type fakeUncore struct {
 	refuse func(attr *sys.PerfEventAttr, cpu int) error
 }
 
-func (f *fakeUncore) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+func (f *fakeUncore) OpenTask(attr *sys.PerfEventAttr, pid, cpu, _ int) (int, error) {
 	if pid != -1 || cpu < 0 {
 		return 0, sys.EINVAL
 	}
@@ -35,7 +35,7 @@ func (f *fakeUncore) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error
 		}
 	}
 	f.next++
-	f.attrs[f.next] = *attr
+	f.attrs[f.next], f.open[f.next] = *attr, cpu
 	return f.next, nil
 }
 

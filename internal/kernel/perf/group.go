@@ -108,8 +108,10 @@ func (m *Meter) Open(dir string, cpus []int, clock bool) (*Group, error) {
 	return nil, err
 }
 
+// noPMU reports that the PMU cannot count an event. ENXIO: the register that the event
+// needs is not there (x86_pmu_extra_regs in arch/x86/events/core.c; a guest, mostly).
 func noPMU(err error) bool {
-	return errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL)
+	return errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL) || errors.Is(err, sys.ENXIO)
 }
 
 func (m *Meter) openEvents(dirFD int, cpus []int, events []Event) (*Group, error) {
@@ -153,7 +155,7 @@ func (g *Group) openCPU(dirFD, cpu int) error {
 // Attr describes one event. Groups are read through their leader, in order.
 func Attr(e Event, userOnly bool) sys.PerfEventAttr {
 	a := sys.PerfEventAttr{
-		Type: e.Type, Config: e.Config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
+		Type: e.Type, Config: e.Config, Ext1: e.Config1, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
 		Read_format: sys.PERF_FORMAT_GROUP | sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING,
 	}
 	if userOnly && e.Type != sys.PERF_TYPE_SOFTWARE {
@@ -172,6 +174,9 @@ func (g *Group) Close() {
 	}
 	g.cpus = nil
 }
+
+// Events are those that were opened.
+func (g *Group) Events() []Event { return g.events }
 
 // Has reports whether the group counts a field.
 func (g *Group) Has(f Field) bool { return has(g.events, f) }

@@ -14,7 +14,7 @@ import (
 type bits []struct{ low, high uint }
 
 // parseFormat reads /sys/bus/event_source/devices/PMU/format/FIELD (since 3.7).
-// A field of config1 or config2 is refused: no event here needs one.
+// A field of config1 or config2 is refused: no event of a memory controller needs one.
 //
 //	config:0-7
 //	config:0-7,32-35

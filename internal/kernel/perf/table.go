@@ -3,7 +3,6 @@
 package perf
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"homenode/internal/event"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/machine"
 	"homenode/internal/unit"
 )
 
@@ -46,17 +46,19 @@ var fieldEvents = map[Field]event.Field{
 
 // Event is one entry of a table. Events of one field are added up.
 type Event struct {
-	Field  Field
-	Type   uint32 // perf_event_attr.type
-	Config uint64
-	Doc    string // what it counts, and where that is written
+	Field   Field
+	Type    uint32 // perf_event_attr.type
+	Config  uint64
+	Config1 uint64     // 0, or of a register beside the counter
+	Near    event.Near // of LocalLoads and RemoteLoads: what local means
+	Doc     string     // what it counts, and where that is written
 }
 
 // Name is how the event is called in a window's sources: "perf r01d3".
 func (e Event) Name() string {
 	switch {
 	case e.Type == sys.PERF_TYPE_RAW:
-		return fmt.Sprintf("perf r%04x", e.Config)
+		return "perf " + event.PerfTerm(e.Config, e.Config1)
 	case e.Field == Cycles:
 		return "perf cycles"
 	case e.Field == Instructions:
@@ -73,9 +75,12 @@ type Table struct {
 	Events []Event     // of WindowFields, unless With chose others
 	Note   string      // what was never tried
 	Known  *event.Table
+
+	Clustered bool // packages of this machine have several nodes: local may be the package
+	plain     bool // without events that need a register beside their counter
 }
 
-var taskClock = Event{Clock, sys.PERF_TYPE_SOFTWARE, sys.PERF_COUNT_SW_TASK_CLOCK, "ns, perf_event_open(2)"}
+var taskClock = Event{Field: Clock, Type: sys.PERF_TYPE_SOFTWARE, Config: sys.PERF_COUNT_SW_TASK_CLOCK, Doc: "ns, perf_event_open(2)"}
 
 // The tables that need no CPU to be looked at.
 var (
@@ -103,11 +108,38 @@ func (t Table) With(fields []Field) Table {
 	t.Events = nil
 	for _, f := range fields {
 		if name, ok := fieldEvents[f]; ok && t.Known != nil {
-			count, _, _ := t.Known.Best(name)
+			count := t.way(name)
 			for _, e := range count.Events {
-				t.Events = append(t.Events, Event{f, e.Type, e.Config, docOf(t.Known, e)})
+				t.Events = append(t.Events, eventOf(t.Known, f, count, e))
 			}
 		}
+	}
+	return t
+}
+
+// way is how this table counts a field.
+func (t Table) way(name event.Field) event.Count {
+	count, _, _ := t.Known.Best(name)
+	if t.plain {
+		count, _, _ = t.Known.Plainest(name)
+	}
+	return count
+}
+
+func eventOf(known *event.Table, f Field, count event.Count, e event.Event) Event {
+	return Event{Field: f, Type: e.Type, Config: e.Config, Config1: e.Code.Config1, Near: count.Near, Doc: docOf(known, e)}
+}
+
+// On is the table for a machine: sources then say where local may mean the package.
+func (t Table) On(m machine.Machine) Table {
+	for _, cpus := range m.Packages {
+		nodes := 0
+		for _, n := range m.Nodes {
+			if n.CPUs.Overlaps(cpus) {
+				nodes++
+			}
+		}
+		t.Clustered = t.Clustered || nodes > 1
 	}
 	return t
 }
@@ -131,13 +163,28 @@ func (t Table) WithPenalty() Table {
 }
 
 // Fewer are the table's events, then fewer and fewer, at last none: the first list that
-// the PMU accepts is counted.
+// the PMU accepts is counted. Events without a register beside their counter come after
+// those with one: many hypervisors have none.
 func (t Table) Fewer() [][]Event {
 	all := [][]Event{t.Events}
-	if usual := t.With(WindowFields).Events; len(usual) > 0 && len(usual) < len(t.Events) {
-		all = append(all, usual)
+	plain := t
+	plain.plain = true
+	for _, list := range [][]Event{plain.With(t.fields()).Events, t.With(WindowFields).Events, plain.With(WindowFields).Events} {
+		if last := all[len(all)-1]; len(list) > 0 && !slices.Equal(list, last) && len(list) <= len(last) {
+			all = append(all, list)
+		}
 	}
 	return append(all, Generic.Events, nil)
+}
+
+// fields are those that the table's events count, in order.
+func (t Table) fields() (fields []Field) {
+	for _, e := range t.Events {
+		if !slices.Contains(fields, e.Field) {
+			fields = append(fields, e.Field)
+		}
+	}
+	return fields
 }
 
 // docOf is "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM: intel/perfmon SKX core events 1.37".
@@ -195,14 +242,11 @@ func midr(root unix.Root, buf *unix.Buffer, cpu event.CPU) event.CPU {
 
 // Source is how the value of a field read through this table is to be marked; for an
 // unknown one, why it is unknown.
-func (t Table) Source(f Field) (unit.Source, string) {
-	var names []string
-	for _, e := range t.Events {
-		if e.Field == f {
-			names = append(names, e.Name())
-		}
-	}
-	switch from := strings.Join(names, " + "); {
+func (t Table) Source(f Field) (unit.Source, string) { return t.SourceOf(t.Events, f) }
+
+// SourceOf is Source where these of the table's events were opened (Fewer).
+func (t Table) SourceOf(events []Event, f Field) (unit.Source, string) {
+	switch from := t.nameOf(events, f); {
 	case from != "" && t.How == unit.HowModelled:
 		return t.How, from + " (" + t.Name + ")"
 	case from != "":
@@ -211,6 +255,23 @@ func (t Table) Source(f Field) (unit.Source, string) {
 		return unit.HowMeasured, taskClock.Name()
 	}
 	return unit.HowUnknown, "no such event in the " + t.Name + " table" + t.whyNot(f)
+}
+
+// nameOf names the events of a field; where local may not be the node, it says so.
+func (t Table) nameOf(events []Event, f Field) string {
+	var names []string
+	doubt := ""
+	for _, e := range events {
+		if e.Field == f {
+			names = append(names, e.Name())
+			doubt = e.Near.Doubt()
+		}
+	}
+	name := strings.Join(names, " + ")
+	if t.Clustered && doubt != "" {
+		name += " (" + doubt + ")"
+	}
+	return name
 }
 
 // whyNot is ": REASON" where the table gives one for a CPU that it knows.

@@ -29,9 +29,6 @@ const (
 	nTaskFields
 )
 
-// taskNames are those of generic events.
-var taskNames = [nTaskFields]string{TaskCycles: "perf cycles", TaskInstructions: "perf instructions"}
-
 // taskEvent is an event of a TaskField.
 type taskEvent struct {
 	field TaskField
@@ -58,9 +55,9 @@ func taskEvents(t Table) (all []taskEvent) {
 		if TaskField(f) == TaskRequests && !waits {
 			continue
 		}
-		count, _, _ := t.Known.Best(name)
+		count := t.way(name)
 		for _, e := range count.Events {
-			all = append(all, taskEvent{TaskField(f), Event{Field: Field(f), Type: e.Type, Config: e.Config, Doc: docOf(t.Known, e)}})
+			all = append(all, taskEvent{TaskField(f), eventOf(t.Known, Field(f), count, e)})
 		}
 	}
 	return all
@@ -84,30 +81,36 @@ type TaskMeter struct {
 // NewTaskMeter prepares to count. limit is the process's limit of open files, beside the
 // number of files that the reader keeps open for each counted thread.
 func NewTaskMeter(calls unix.Tasks, cfg Config, limit uint64, beside int) *TaskMeter {
-	all := taskEvents(cfg.Table)
 	m := &TaskMeter{calls: calls, cfg: cfg, beside: beside, limit: int(min(limit, 1<<30)) - spareFiles}
+	plain := cfg.Table
+	plain.plain = true
+	all := taskEvents(plain)
+	m.choices = [][]taskEvent{taskEvents(cfg.Table)}
 	for _, n := range []TaskField{nTaskFields, TaskLocalLoads, TaskRequests} {
 		some := slices.DeleteFunc(slices.Clone(all), func(e taskEvent) bool { return e.field >= n })
-		if last := len(m.choices) - 1; last < 0 || len(some) < len(m.choices[last]) {
+		if !slices.Equal(some, m.choices[len(m.choices)-1]) {
 			m.choices = append(m.choices, some)
 		}
 	}
-	for _, e := range all {
-		name := taskNames[e.field]
-		if e.event.Type == sys.PERF_TYPE_RAW {
-			name = e.event.Name()
-		}
-		if m.from[e.field] != "" {
-			name = m.from[e.field] + " + " + name
-		}
-		m.from[e.field] = name
-	}
-	for f := range m.from {
-		if m.from[f] != "" && cfg.Table.How == unit.HowModelled {
-			m.from[f] += " (" + cfg.Table.Name + ")"
-		}
-	}
+	m.name()
 	return m
+}
+
+// name says where the figures of the present choice come from.
+func (m *TaskMeter) name() {
+	m.from = [nTaskFields]string{}
+	for f := range m.from {
+		var events []Event
+		for _, e := range m.choices[m.first] {
+			if e.field == TaskField(f) {
+				events = append(events, e.event)
+			}
+		}
+		m.from[f] = m.cfg.Table.nameOf(events, Field(f))
+		if len(events) > 0 && m.cfg.Table.How == unit.HowModelled {
+			m.from[f] += " (" + m.cfg.Table.Name + ")"
+		}
+	}
 }
 
 // TaskGroup counts one thread.
@@ -126,6 +129,7 @@ func (m *TaskMeter) Open(tid int) (*TaskGroup, error) {
 			return g, err
 		}
 		m.first++
+		m.name()
 	}
 }
 

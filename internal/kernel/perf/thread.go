@@ -42,10 +42,11 @@ var threadFieldEvents = [nThreadFields]event.Field{
 
 // ThreadEvent is one entry of a thread's table. Events of one field are added up.
 type ThreadEvent struct {
-	Field  ThreadField
-	Type   uint32 // perf_event_attr.type
-	Config uint64
-	Doc    string
+	Field   ThreadField
+	Type    uint32 // perf_event_attr.type
+	Config  uint64
+	Config1 uint64 // 0, or of a register beside the counter
+	Doc     string
 }
 
 // ThreadTable lists the events of a kind of CPU by a thread's fields.
@@ -67,7 +68,7 @@ func threadTableFor(t Table) ThreadTable {
 	for f, name := range threadFieldEvents {
 		count, _, _ := t.Known.Best(name)
 		for _, e := range count.Events {
-			out.Events = append(out.Events, ThreadEvent{ThreadField(f), e.Type, e.Config, docOf(t.Known, e)})
+			out.Events = append(out.Events, ThreadEvent{ThreadField(f), e.Type, e.Config, e.Code.Config1, docOf(t.Known, e)})
 		}
 	}
 	return out
@@ -97,11 +98,11 @@ func OpenThread(calls unix.Sampling, table ThreadTable) (*ThreadGroup, []error) 
 	var problems []error
 	for _, e := range table.Events {
 		attr := sys.PerfEventAttr{
-			Type: e.Type, Config: e.Config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
+			Type: e.Type, Config: e.Config, Ext1: e.Config1, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
 			Read_format: sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING,
 			Bits:        sys.PerfBitExcludeKernel | sys.PerfBitExcludeHv,
 		}
-		fd, err := calls.OpenTask(&attr, 0, -1)
+		fd, err := calls.OpenTask(&attr, 0, -1, -1)
 		if err != nil {
 			what := fmt.Sprintf("event %s (type %d, %#x) of a thread", e.Field, e.Type, e.Config)
 			g.missing[e.Field] = true

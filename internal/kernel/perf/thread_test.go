@@ -15,7 +15,7 @@ import (
 // threadPMU counts threads as fakeUncore counts CPUs.
 type threadPMU struct{ *fakeUncore }
 
-func (f threadPMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+func (f threadPMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu, _ int) (int, error) {
 	if pid != 0 || cpu != -1 || attr.Bits&sys.PerfBitExcludeKernel == 0 {
 		return 0, sys.EINVAL
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,7 +62,7 @@ func (f *fakeSampling) Open(attr *sys.PerfEventAttr, _, cpu, _ int) (int, error)
 	return f.openOne(attr, cpu, "cgroup")
 }
 
-func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, pid, cpu, _ int) (int, error) {
 	return f.openOne(attr, max(pid, cpu), "task")
 }
 func (f *fakeSampling) OpenDir(string) (int, error) {
@@ -69,7 +70,12 @@ func (f *fakeSampling) OpenDir(string) (int, error) {
 	f.open[f.next] = "dir"
 	return f.next, nil
 }
-func (f *fakeSampling) Close(fd int)                         { delete(f.open, fd) }
+func (f *fakeSampling) Close(fd int) {
+	if _, open := f.open[fd]; !open {
+		panic(fmt.Sprintf("descriptor %d is closed twice: it may be another file's by then", fd))
+	}
+	delete(f.open, fd)
+}
 func (f *fakeSampling) Read(fd int, w []uint64) (int, error) { w[0] = f.counted; return 1, nil }
 func (f *fakeSampling) Enable(int) error                     { return nil }
 func (f *fakeSampling) Disable(fd int) error {
@@ -115,7 +121,7 @@ func TestDecodeRecords(t *testing.T) {
 		record(sys.PERF_RECORD_THROTTLE, 0, 1, 2, 3),
 		record(sys.PERF_RECORD_SAMPLE, 1, 0xffffffff81000000, 0, 1, 2, 0, 4, 1<<2|1<<(5+1)|1<<(5+3)|1<<(19+4)),
 	)
-	got, stats, err := parseRecords(nil, data)
+	got, stats, err := decoder{}.parse(nil, data)
 	want := []Access{wantSample, {Addr: 2, IP: 0xffffffff81000000, Time: 1, Weight: 4, Level: L1, Store: true, Kernel: true, Modified: true}}
 	if err != nil || !reflect.DeepEqual(got, want) || stats != (Stats{Samples: 2, Lost: 7, Throttled: 1}) {
 		t.Errorf("%+v, %+v, %v", got, stats, err)
@@ -133,7 +139,7 @@ func TestDecodeRecordsRefuses(t *testing.T) {
 		"after a good one":  append(slices.Clone(sampleBytes), 1, 2, 3),
 	} {
 		before := []Access{{PID: 1}}
-		got, stats, err := parseRecords(before, data)
+		got, stats, err := decoder{}.parse(before, data)
 		if !errors.Is(err, unix.ErrMalformed) || len(got) != 1 || stats != (Stats{}) {
 			t.Errorf("%s: %+v, %+v, %v", about, got, stats, err)
 		}
@@ -156,7 +162,7 @@ func TestDecodeLevel(t *testing.T) {
 		{1 << numberShift, L1}, {2 << numberShift, L2}, {0xc << numberShift, FillBuffer},
 		{0xf << numberShift, Unknown}, {0, Unknown},
 	} {
-		if got := level(c.source); got != c.want {
+		if got := (decoder{}).level(c.source); got != c.want {
 			t.Errorf("%#x: %v, want %v", c.source, got, c.want)
 		}
 	}
@@ -190,7 +196,7 @@ func TestDecodeCoherence(t *testing.T) {
 		{"a newer kernel, by number alone", load | numberAnyCache<<numberShift | remoteBit | snoopModified, RemoteCache, true},
 	} {
 		words := [sampleWords]uint64{wordDataSrc: c.source}
-		a := access(func(i int) uint64 { return words[i] }, 0)
+		a := decoder{}.access(func(i int) uint64 { return words[i] }, 0)
 		if a.Level != c.level || a.Modified != c.modified || a.Store != (c.source&store != 0) {
 			t.Errorf("%s, %#x: %+v, want %v, modified %v", c.about, c.source, a, c.level, c.modified)
 		}
@@ -201,12 +207,16 @@ func FuzzDecodeRecords(f *testing.F) {
 	f.Add(sampleBytes)
 	f.Add(slices.Concat(record(2, 0, 1, 2), sampleBytes))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, stats, err := parseRecords(nil, data)
+		got, stats, err := decoder{}.parse(nil, data)
 		if err != nil && (len(got) != 0 || stats != (Stats{})) {
 			t.Errorf("error with a value: %v, %v", got, stats)
 		}
 		if err == nil && stats.Samples != uint64(len(got)) {
 			t.Errorf("%d samples counted, %d returned", stats.Samples, len(got))
+		}
+		picked, same, err2 := decoder{ops: true, loads: true, least: 100}.parse(nil, data)
+		if (err == nil) != (err2 == nil) || same != stats || len(picked) > len(got) || slices.ContainsFunc(picked, func(a Access) bool { return a.Store || a.Addr == 0 || a.Weight < 100 }) {
+			t.Errorf("of operations: %v of %v, %+v, %v", picked, got, same, err2)
 		}
 	})
 }
@@ -352,11 +362,11 @@ func TestDecisionTable(t *testing.T) {
 		text string
 	}{
 		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x55}, "intel-skx", ""},
-		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x8f}, "", "auxiliary group leader"},
-		{procfs.CPUModel{Vendor: "AuthenticAMD", Family: 25, Model: 1}, "", "IBS"},
-		{procfs.CPUModel{Vendor: "AuthenticAMD", Family: 25, Model: 0x61}, "", "IBS"}, // a desktop's
+		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x8f}, "intel-spr", ""},
+		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0xad}, "intel-gnr", ""},
 		{procfs.CPUModel{Implementer: 0x41, Part: 0xd40}, "", "SPE"},
-		{procfs.CPUModel{Implementer: 0x48, Part: 0xd01}, "", "implementer 0x48"},
+		{procfs.CPUModel{Implementer: 0x48, Part: 0xd01}, "", "SPE"},
+		{procfs.CPUModel{Implementer: 0x46, Part: 0x001}, "", "implementer 0x46"},
 		{procfs.CPUModel{}, "", "no event is known"},
 	} {
 		got, err := tableFor(c.cpu)

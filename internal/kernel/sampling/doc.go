@@ -6,7 +6,7 @@
 // several nodes write.
 //
 //	cgroup | threads | all ──Open──▶ Sampler{CPU or thread × loads, stores}
-//	   table: lab | intel              │ Collect: enable, empty the rings, disable
+//	   table: lab | intel | amd-ibs    │ Collect: enable, empty the rings, disable
 //	                                   ▼
 //	                     bytes ──parse──▶ Access, Access, …
 //	                                   │ Add
@@ -17,7 +17,9 @@
 //
 // Samples may mean less than they seem to: Intel knows of a store only whether it hit
 // L1 (Level is Unknown otherwise), selects loads at random, and gives a latency that
-// includes waiting for older loads. Table.How marks what comes from a model.
+// includes waiting for older loads. AMD's IBS samples operations of all kinds, and those
+// that were asked for are kept; its latency is that of L1's misses, and stores have none.
+// Table.How marks what comes from a model.
 //
 // A function is named from the symbol tables of ELF files:
 //

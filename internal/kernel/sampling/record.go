@@ -53,8 +53,8 @@ type Access struct {
 
 // Stats is the number of samples, and of lost samples.
 type Stats struct {
-	Samples   uint64
-	Qualified uint64 // accesses that the events counted: of each event every period-th is a sample
+	Samples   uint64 // those that were not asked for (Event.Ops) included
+	Qualified uint64 // accesses (Event.Ops: operations) that the events counted: of each event every period-th is a sample
 	Lost      uint64 // by the kernel, for lack of room in a ring; those at the end follow from Qualified
 	Throttled uint64 // times the kernel stopped an event for sampling too fast
 }
@@ -84,7 +84,33 @@ const (
 
 const headerBytes = 8 // struct perf_event_header: u32 type, u16 misc, u16 size
 
-// parseRecords reads the content of a ring, records one after the other:
+// decoder reads the samples of one event. The zero value takes all of them.
+type decoder struct {
+	ops           bool // of operations of all kinds: what is not asked for is dropped
+	loads, stores bool
+	userOnly      bool
+	least         uint64 // latency of a load, in cycles
+}
+
+// takes reports whether a sample is one that was asked for. Only samples of operations
+// need that: other PMUs pick.
+func (d decoder) takes(a Access, source uint64) bool {
+	switch {
+	case !d.ops:
+		return true
+	case d.userOnly && a.Kernel || a.Addr == 0:
+		return false
+	case source&opStore != 0:
+		return d.stores
+	}
+	return source&opLoad != 0 && d.loads && (d.least <= allLoads || a.Weight >= d.least)
+}
+
+// allLoads is the least latency that takes all loads: hits in L1, too, whose latency IBS
+// does not give.
+const allLoads = 3
+
+// parse reads the content of a ring, records one after the other:
 //
 //	type 9 (SAMPLE)        ip, pid|tid, time, addr, cpu, weight, data_src
 //	type 2 (LOST)          id, lost
@@ -93,7 +119,7 @@ const headerBytes = 8 // struct perf_event_header: u32 type, u16 misc, u16 size
 //
 // and appends the samples to into. Other types are skipped. On error into is returned
 // unchanged.
-func parseRecords(into []Access, data []byte) ([]Access, Stats, error) {
+func (d decoder) parse(into []Access, data []byte) ([]Access, Stats, error) {
 	was, stats := into, Stats{}
 	for at := 0; at < len(data); {
 		typ, misc, body, err := nextRecord(data, at)
@@ -108,7 +134,9 @@ func parseRecords(into []Access, data []byte) ([]Access, Stats, error) {
 		switch typ {
 		case sys.PERF_RECORD_SAMPLE:
 			stats.Samples++
-			into = append(into, access(word, misc))
+			if a := d.access(word, misc); d.takes(a, word(wordDataSrc)) {
+				into = append(into, a)
+			}
 		case sys.PERF_RECORD_LOST:
 			stats.Lost += word(1)
 		case sys.PERF_RECORD_LOST_SAMPLES:
@@ -137,19 +165,20 @@ func nextRecord(data []byte, at int) (typ uint32, misc uint16, body []byte, err 
 // miscKernel is PERF_RECORD_MISC_KERNEL under PERF_RECORD_MISC_CPUMODE_MASK.
 const miscModeMask, miscKernel = 7, 1
 
-func access(word func(int) uint64, misc uint16) Access {
+func (d decoder) access(word func(int) uint64, misc uint16) Access {
 	source := word(wordDataSrc)
 	return Access{
 		PID: int(int32(word(wordTID))), TID: int(int32(word(wordTID) >> 32)), CPU: int(uint32(word(wordCPU))),
 		IP: word(wordIP), Addr: word(wordAddr), Time: word(wordTime), Weight: word(wordWeight),
-		Level: level(source), Store: source&opStore != 0, Modified: source&snoopModified != 0,
+		Level: d.level(source), Store: source&opStore != 0, Modified: source&snoopModified != 0,
 		Kernel: misc&miscModeMask == miscKernel,
 	}
 }
 
 // union perf_mem_data_src of include/uapi/linux/perf_event.h, as bits.
 const (
-	opStore = 1 << 2 // mem_op, from bit 0
+	opLoad  = 1 << 1 // mem_op, from bit 0
+	opStore = 1 << 2
 
 	lvlHit       = 1 << (5 + 1) // mem_lvl, from bit 5
 	lvlL1        = 1 << (5 + 3)
@@ -159,6 +188,7 @@ const (
 	lvlLocalRAM  = 1 << (5 + 7)
 	lvlRemoteRAM = 1<<(5+8) | 1<<(5+9)   // one hop, two hops
 	lvlRemoteCCE = 1<<(5+10) | 1<<(5+11) // another cache: one hop, two hops
+	lvlNearCCE   = 1 << (5 + 10)
 
 	snoopModified = 1 << (19 + 4) // mem_snoop, from bit 19: HITM
 
@@ -171,17 +201,24 @@ const (
 	numberL1 = 1 + iota
 	numberL2
 	numberL3
+	numberCXL      = 0x9
 	numberAnyCache = 0xb
 	numberLFB      = 0xc
 	numberRAM      = 0xd
 	numberPMEM     = 0xe
 )
 
-// level reads the older field first, which every kernel fills for Intel. A miss without
+// level reads the older field first, which every kernel fills for Intel and AMD. A miss without
 // a hit shows only where the line was not.
-func level(source uint64) Level {
+//
+// AMD's one hop is another core complex of the same node; Zen 2 and 3 say so of hits in
+// the own L3, too (perf_ibs_get_mem_lvl in arch/x86/events/amd/ibs.c).
+func (d decoder) level(source uint64) Level {
 	if source&lvlHit == 0 {
 		return levelByNumber(source)
+	}
+	if d.ops && source&lvlNearCCE != 0 {
+		return LLC
 	}
 	for _, l := range []struct {
 		bits uint64
@@ -216,7 +253,7 @@ func levelByNumber(source uint64) Level {
 			return RemoteCache
 		}
 		return LLC
-	case numberRAM, numberPMEM:
+	case numberRAM, numberPMEM, numberCXL:
 		if remote {
 			return RemoteDRAM
 		}

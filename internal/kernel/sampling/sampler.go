@@ -50,7 +50,9 @@ type Sampler struct {
 // stream is one event with its ring.
 type stream struct {
 	fd      int
+	leader  int // enabled and disabled for the event; the event itself where it has none
 	ring    unix.Ring
+	decoder decoder
 	counted uint64 // when it was disabled last
 	stats   Stats  // of this Collect
 }
@@ -68,7 +70,7 @@ func Open(calls unix.Sampling, cfg Config, target Target, cpus []int) (*Sampler,
 	if err := cfg.check(target); err != nil {
 		return nil, err
 	}
-	s := &Sampler{calls: calls, period: cfg.Period}
+	s := &Sampler{calls: calls, period: cfg.Table.Period(cfg.Period)}
 	if err := s.open(cfg, target, cpus); err != nil {
 		s.Close()
 		return nil, err
@@ -95,8 +97,7 @@ func (c Config) check(t Target) error {
 
 func (s *Sampler) open(cfg Config, target Target, cpus []int) error {
 	for _, e := range cfg.events() {
-		attr := cfg.attr(e)
-		if err := s.openEvent(&attr, target, cpus); err != nil {
+		if err := s.openEvent(cfg, e, target, cpus); err != nil {
 			return err
 		}
 	}
@@ -105,6 +106,9 @@ func (s *Sampler) open(cfg Config, target Target, cpus []int) error {
 
 func (c Config) events() []Event {
 	var events []Event
+	if c.Table.Loads.Ops {
+		return append(events, c.Table.Loads) // one event has both
+	}
 	if c.Loads {
 		events = append(events, c.Table.Loads)
 	}
@@ -114,7 +118,10 @@ func (c Config) events() []Event {
 	return events
 }
 
-func (s *Sampler) openEvent(attr *sys.PerfEventAttr, target Target, cpus []int) error {
+// opening opens one event of a CPU or thread; group is −1 for a leader.
+type opening func(attr *sys.PerfEventAttr, id, group int) (int, error)
+
+func (s *Sampler) openEvent(cfg Config, e Event, target Target, cpus []int) error {
 	switch {
 	case target.Cgroup != "":
 		dir, err := s.calls.OpenDir(target.Cgroup)
@@ -122,37 +129,81 @@ func (s *Sampler) openEvent(attr *sys.PerfEventAttr, target Target, cpus []int) 
 			return unix.Explain("open", target.Cgroup, "", err)
 		}
 		defer s.calls.Close(dir)
-		return s.openEach(cpus, "cpu", func(cpu int) (int, error) { return s.calls.Open(attr, dir, cpu, -1) })
+		return s.openEach(cfg, e, cpus, "cpu", func(attr *sys.PerfEventAttr, cpu, group int) (int, error) {
+			return s.calls.Open(attr, dir, cpu, group)
+		})
 	case target.TIDs != nil:
-		return s.openEach(target.TIDs, "thread", func(tid int) (int, error) { return s.calls.OpenTask(attr, tid, -1) })
+		return s.openEach(cfg, e, target.TIDs, "thread", func(attr *sys.PerfEventAttr, tid, group int) (int, error) {
+			return s.calls.OpenTask(attr, tid, -1, group)
+		})
 	}
-	return s.openEach(cpus, "cpu", func(cpu int) (int, error) { return s.calls.OpenTask(attr, -1, cpu) })
+	return s.openEach(cfg, e, cpus, "cpu", func(attr *sys.PerfEventAttr, cpu, group int) (int, error) {
+		return s.calls.OpenTask(attr, -1, cpu, group)
+	})
 }
 
-func (s *Sampler) openEach(ids []int, what string, open func(int) (int, error)) error {
+func (s *Sampler) openEach(cfg Config, e Event, ids []int, what string, open opening) error {
 	for _, id := range ids {
-		fd, err := open(id)
+		one, err := s.openOne(cfg, e, id, open)
 		if errors.Is(err, sys.ENODEV) || errors.Is(err, sys.ESRCH) {
 			continue // offline; ended
 		}
 		if err != nil {
-			return explain(fmt.Sprintf("access samples of %s %d", what, id), err)
+			return explain(fmt.Sprintf("access samples of %s %d", what, id), e, err)
 		}
-		ring, err := s.calls.Ring(fd, ringPages)
+		one.ring, err = s.calls.Ring(one.fd, ringPages)
 		if err != nil {
-			s.calls.Close(fd)
+			s.closeFiles(one)
 			return unix.Explain("map", fmt.Sprintf("access samples of %s %d", what, id), "CAP_IPC_LOCK, or a larger /proc/sys/kernel/perf_event_mlock_kb", err)
 		}
-		s.streams = append(s.streams, stream{fd: fd, ring: ring})
+		s.streams = append(s.streams, one)
 	}
 	return nil
 }
 
+// openOne opens an event, its leader first if it needs one. The kernel lets a group count
+// only while its leader does, so the event itself begins enabled.
+func (s *Sampler) openOne(cfg Config, e Event, id int, open opening) (stream, error) {
+	attr := cfg.attr(e)
+	one := stream{fd: -1, leader: -1, decoder: cfg.decoder(e)}
+	if e.Leader != 0 {
+		leader := cfg.leaderAttr(e)
+		fd, err := open(&leader, id, -1)
+		if err != nil {
+			return stream{}, err
+		}
+		one.leader = fd
+		attr.Bits &^= sys.PerfBitDisabled
+	}
+	fd, err := open(&attr, id, one.leader)
+	if err != nil {
+		s.closeFiles(one)
+		return stream{}, err
+	}
+	if one.fd = fd; one.leader < 0 {
+		one.leader = fd
+	}
+	return one, nil
+}
+
+func (s *Sampler) closeFiles(one stream) {
+	if one.fd >= 0 {
+		s.calls.Close(one.fd)
+	}
+	if one.leader >= 0 && one.leader != one.fd {
+		s.calls.Close(one.leader)
+	}
+}
+
 // explain distinguishes a PMU that cannot sample addresses (mostly a VM without precise
 // sampling) from other failures.
-func explain(object string, err error) error {
-	if errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL) {
-		return fmt.Errorf("open %s: %w (%w): this PMU cannot sample addresses", object, err, unix.ErrNotSupported)
+func explain(object string, e Event, err error) error {
+	if errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL) || errors.Is(err, sys.ENODATA) {
+		why := "this PMU cannot sample addresses"
+		if e.Ops {
+			why += " of one cgroup or thread before Linux 6.2 (IBS): sample all CPUs"
+		}
+		return fmt.Errorf("open %s: %w (%w): %s", object, err, unix.ErrNotSupported, why)
 	}
 	return unix.Explain("open", object, unix.PerfNeeds(), err)
 }
@@ -234,7 +285,7 @@ func (s *Sampler) take(each func(Access)) error {
 	for i := range s.streams {
 		one := &s.streams[i]
 		s.bytes = one.ring.Take(s.bytes[:0])
-		accesses, stats, err := parseRecords(s.accesses[:0], s.bytes)
+		accesses, stats, err := one.decoder.parse(s.accesses[:0], s.bytes)
 		errs = append(errs, err)
 		one.stats.add(stats)
 		for _, a := range accesses {
@@ -248,7 +299,7 @@ func (s *Sampler) take(each func(Access)) error {
 func (s *Sampler) all(verb string, call func(fd int) error) error {
 	var errs []error
 	for _, one := range s.streams {
-		errs = append(errs, unix.Explain(verb, "access samples", "", call(one.fd)))
+		errs = append(errs, unix.Explain(verb, "access samples", "", call(one.leader)))
 	}
 	return errors.Join(errs...)
 }
@@ -257,7 +308,7 @@ func (s *Sampler) all(verb string, call func(fd int) error) error {
 func (s *Sampler) Close() {
 	for _, one := range s.streams {
 		_ = one.ring.Close()
-		s.calls.Close(one.fd)
+		s.closeFiles(one)
 	}
 	s.streams = nil
 }

@@ -14,8 +14,8 @@ import (
 type Sampling interface {
 	Perf
 	// OpenTask opens one event of a thread (pid) on one CPU; -1 means any of
-	// either, but not of both.
-	OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error)
+	// either, but not of both. group is −1 for a leader.
+	OpenTask(attr *sys.PerfEventAttr, pid, cpu, group int) (int, error)
 	// Ring maps a buffer of 2^n pages for the event's samples.
 	Ring(fd, pages int) (Ring, error)
 	Enable(fd int) error
@@ -31,8 +31,8 @@ type Ring interface {
 }
 
 // OpenTask opens one event of a thread, or of a CPU.
-func (LivePerf) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
-	return sys.PerfEventOpen(attr, pid, cpu, -1, sys.PERF_FLAG_FD_CLOEXEC)
+func (LivePerf) OpenTask(attr *sys.PerfEventAttr, pid, cpu, group int) (int, error) {
+	return sys.PerfEventOpen(attr, pid, cpu, group, sys.PERF_FLAG_FD_CLOEXEC)
 }
 
 // Enable starts an event that was opened disabled.

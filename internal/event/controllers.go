@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// Controllers says how the PMUs of a CPU's memory controllers count. They count for
+// everything that uses the memory, never for a task.
+type Controllers struct {
+	PMU string // in sysfs, without the number of the controller: "uncore_imc"
+
+	// Sums of events. Where reads cannot be told from writes, only All has any.
+	Reads, Writes, All []ControllerEvent
+	// Near: one PMU counts for each node with CPUs and not for nodes without, so that
+	// nodes without CPUs are no obstacle to telling whose counts these are.
+	Near bool
+	Note string // what is left out
+}
+
+// ControllerEvent is an event of such a PMU.
+type ControllerEvent struct {
+	Name string // the vendor's
+	// Terms are in sysfs' words, whose bits the PMU's format folder gives:
+	// "event=0x05,umask=0xcf". None: sysfs names the event itself.
+	Terms string
+	Bytes int // that one count stands for
+}
+
+// SysfsControllers are those of a CPU without an entry: Intel's, as sysfs names them.
+var SysfsControllers = Controllers{PMU: "uncore_imc",
+	Reads:  []ControllerEvent{{Name: "cas_count_read", Bytes: 64}},
+	Writes: []ControllerEvent{{Name: "cas_count_write", Bytes: 64}}}
+
+// Primary is what is counted in any case: reads, or all.
+func (c Controllers) Primary() []ControllerEvent {
+	if len(c.Reads) > 0 {
+		return c.Reads
+	}
+	return c.All
+}
+
+// The file's form.
+type fileControllers struct {
+	PMU    string                `json:"pmu"`
+	Reads  []fileControllerEvent `json:"reads"`
+	Writes []fileControllerEvent `json:"writes"`
+	All    []fileControllerEvent `json:"all"`
+	Near   bool                  `json:"near"`
+	Note   string                `json:"note"`
+}
+
+type fileControllerEvent struct {
+	Name  string `json:"name"`
+	Terms string `json:"terms"`
+	Bytes int    `json:"bytes"` // 0 = 64
+}
+
+var (
+	pmuForm   = regexp.MustCompile(`^[a-z][a-z0-9_]{1,39}$`)
+	nameForm  = regexp.MustCompile(`^[A-Za-z0-9_.]{1,80}$`)
+	termsForm = regexp.MustCompile(`^[a-z]+=0x[0-9a-f]{1,8}(,[a-z]+=0x[0-9a-f]{1,8}){0,3}$`)
+)
+
+func (f fileControllers) parse() (Controllers, error) {
+	c := Controllers{PMU: f.PMU, Near: f.Near, Note: f.Note}
+	var err1, err2, err3 error
+	c.Reads, err1 = controllerEvents(f.Reads)
+	c.Writes, err2 = controllerEvents(f.Writes)
+	c.All, err3 = controllerEvents(f.All)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return Controllers{}, err
+	}
+	switch {
+	case !pmuForm.MatchString(f.PMU):
+		return Controllers{}, fmt.Errorf("pmu: %.40q: want a name as uncore_imc", f.PMU)
+	case len(c.All) > 0 && len(c.Reads)+len(c.Writes) > 0 || len(c.Primary()) == 0:
+		return Controllers{}, errors.New("want reads, or all where they cannot be told from writes")
+	}
+	return c, nil
+}
+
+func controllerEvents(list []fileControllerEvent) (all []ControllerEvent, err error) {
+	for _, e := range list {
+		if e.Bytes == 0 {
+			e.Bytes = 64
+		}
+		if !nameForm.MatchString(e.Name) || e.Terms != "" && !termsForm.MatchString(e.Terms) || e.Bytes < 1 || e.Bytes > 4096 {
+			return nil, fmt.Errorf("%.40q, %.80q, %d bytes: want a name, terms as event=0x05,umask=0xcf, and 1 to 4096 bytes", e.Name, e.Terms, e.Bytes)
+		}
+		all = append(all, ControllerEvent(e))
+	}
+	return all, nil
+}
