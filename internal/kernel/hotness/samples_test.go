@@ -167,7 +167,7 @@ func TestThreadsThatCannotBeSampled(t *testing.T) {
 		cpu  kerneltest.Files
 		want bool
 	}{{kerneltest.CPUTree("zen-4"), true}, {kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"}, false}} {
-		l, f := pmuLook(t, Config{For: 20 * time.Millisecond})
+		l, f := pmuSearch(t, Config{For: 20 * time.Millisecond})
 		kerneltest.Remove(t, l.root, "/sys/bus/event_source/devices/cpu/identifier")
 		kerneltest.Write(t, l.root, c.cpu)
 		f.noTasks = true
