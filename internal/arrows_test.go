@@ -48,7 +48,7 @@ window/windowtest > window
 migration
 action
 profile
-machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/page > render
+machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/page render/picture > render
 set | unit | schema | yamlfile | golden
 `
 
@@ -56,7 +56,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/page", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/page", "render/picture", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/ownerclient/clienttest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
