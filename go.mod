@@ -4,6 +4,7 @@ go 1.26
 
 require (
 	charm.land/bubbletea/v2 v2.0.8
+	codeberg.org/go-pdf/fpdf v0.12.0
 	github.com/charmbracelet/x/ansi v0.11.7
 	github.com/charmbracelet/x/term v0.2.2
 	github.com/cilium/ebpf v0.20.0
@@ -12,6 +13,7 @@ require (
 	github.com/spf13/cobra v1.8.1
 	github.com/spf13/pflag v1.0.5
 	go.yaml.in/yaml/v4 v4.0.0
+	golang.org/x/image v0.40.0
 	golang.org/x/sys v0.46.0
 	google.golang.org/protobuf v1.36.10
 )
@@ -36,5 +38,6 @@ require (
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	golang.org/x/sync v0.21.0 // indirect
+	golang.org/x/text v0.37.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

@@ -48,7 +48,7 @@ window/windowtest > window
 migration
 action
 profile
-machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render
+machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/picture > render
 set | unit | schema | yamlfile | golden
 `
 
@@ -56,7 +56,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/words", "report", "report/topology", "report/profile", "report/simulation"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/picture", "render/words", "report", "report/topology", "report/profile", "report/simulation"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"homenode/internal/cli"
@@ -43,6 +45,11 @@ func TestTopoBadInput(t *testing.T) {
 	clitest.WriteFile(t, in("nocpu/sys/devices/system/node/node0/cpulist"), "0\n")
 	clitest.WriteFile(t, in("files/a"), "")
 	clitest.WriteFile(t, in("deep/1/2/3/4/sys/x"), "")
+	clitest.WriteFile(t, in("nofolder/sys/devices/system/cpu"), "")
+	if err := errors.Join(syscall.Mkfifo(in("fifo.xml"), 0o600), syscall.Mkfifo(in("fifo.tar.gz"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	dark := fakeMachineTree(t, kerneltest.Files{"/sys/devices/system/cpu/online": "\n"})
 	for _, c := range []struct {
 		args []string
 		want []string
@@ -53,6 +60,11 @@ func TestTopoBadInput(t *testing.T) {
 		{[]string{"--root", clitest.WriteFile(t, in("m.tar.gz"), "BZh9")}, []string{"m.tar.gz", "unpack it first"}},
 		{[]string{"--root", in("two")}, []string{"2 of its folders", "two/a"}},
 		{[]string{"--root", in("nocpu")}, []string{"nocpu", "no CPU found", "sys/devices/system/cpu"}},
+		{[]string{"--root", in("nofolder")}, []string{"nofolder", "read sys/devices/system/cpu", "not a directory"}},
+		{[]string{"--root", dark}, []string{"no CPU is online"}},
+		{[]string{"--root", in("fifo.tar.gz")}, []string{"fifo.tar.gz"}},
+		{[]string{"--from-hwloc", in("fifo.xml")}, []string{"fifo.xml", "no <topology>"}},
+		{[]string{"--from-hwloc", clitest.WriteFile(t, in("v99.xml"), "<topology version=\"99\"/>")}, []string{"v99.xml", "version \"99\""}},
 		{[]string{"--root", in("files")}, []string{"no sys/"}},
 		{[]string{"--root", in("deep")}, []string{"no sys/"}},
 		{[]string{"--root", filepath.Join(tree, "sys")}, []string{"folder that holds it"}},
@@ -67,6 +79,9 @@ func TestTopoBadInput(t *testing.T) {
 		{[]string{"--root", tree, "-o", "yaml"}, []string{"text or json"}},
 		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"only one output"}},
 		{[]string{"--root", tree, "--svg", "-", "--hwloc", "-"}, []string{"only one output"}},
+		{[]string{"--root", tree, "--png", "-", "--pdf", "-"}, []string{"one thing"}},
+		{[]string{"--root", tree, "--pdf", "-", "-o", "json"}, []string{"one thing"}},
+		{[]string{"--root", tree, "--png", in("none/x.png")}, []string{"none/x.png"}},
 		{[]string{"--root", tree, "--svg", in("none/x.svg")}, []string{"none/x.svg"}},
 		{[]string{"--root", ""}, []string{"--root is empty"}},
 		{[]string{"extra"}, []string{"no arguments"}},
@@ -133,6 +148,23 @@ func TestTopoStaysInTheTree(t *testing.T) {
 	}
 }
 
+// hwloc's tree cannot hold groups that cross: they are named, and the rest is written.
+func TestTopoOfCrossingGroups(t *testing.T) {
+	files := kerneltest.Files{}
+	for cpu, shared := range []string{"0\n", "1-2\n", "1-2\n", "3\n"} {
+		index := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cache/index3/", cpu)
+		files[index+"level"], files[index+"type"], files[index+"shared_cpu_list"] = "3\n", "Unified\n", shared
+	}
+	tree, out := fakeMachineTree(t, files), filepath.Join(t.TempDir(), "x.xml")
+	code, text, errs := runWith("topo", "--root", tree, "--hwloc", out)
+	if code != exit.Partly || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "left out L3Cache 1-2") || !strings.Contains(text, "4 CPUs") {
+		t.Errorf("exit code %d: %s%s", code, errs, text)
+	}
+	if code, text, errs = runWith("topo", "--from-hwloc", out); code != exit.Done || !strings.Contains(text, "4 CPUs") {
+		t.Errorf("what was written: exit code %d: %s%s", code, errs, text)
+	}
+}
+
 func TestTopoOutputs(t *testing.T) {
 	tree := fakeMachineTree(t, nil)
 	outer := t.TempDir()
@@ -151,6 +183,18 @@ func TestTopoOutputs(t *testing.T) {
 	}
 	if code, out, _ = runWith("topo", "--shape", "far", "--svg", "-"); code != exit.Done || out != string(data) {
 		t.Errorf("exit code %d: the picture on stdout is another", code)
+	}
+	pdf, raster := filepath.Join(outer, "x.pdf"), filepath.Join(outer, "x.png")
+	if code, _, errs = runWith("topo", "--shape", "far", "--pdf", pdf, "--png", raster); code != exit.Done {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	for file, start := range map[string]string{pdf: "%PDF-", raster: "\x89PNG"} {
+		if data, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(data, []byte(start)) {
+			t.Errorf("%s: %.20q, %v", file, data, err)
+		}
+	}
+	if code, out, _ = runWith("topo", "--shape", "far", "--png", "-"); code != exit.Done || !strings.HasPrefix(out, "\x89PNG") {
+		t.Errorf("exit code %d: no PNG on stdout", code)
 	}
 	if code, out, errs = runWith("topo"); code != exit.Done && code != exit.Partly || !strings.Contains(out, "CPU") {
 		t.Errorf("live: exit code %d: %s%s", code, out, errs)

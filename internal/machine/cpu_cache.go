@@ -50,25 +50,31 @@ const (
 // leaf is the meaning of cache/indexN. All CPUs of a machine list their caches in one
 // order, as far as they have them.
 type leaf struct {
-	level int
-	instr bool
-	noIDs bool // shows no id
+	cacheKind      // level 0: unknown
+	noIDs     bool // shows no id, or nothing needs it
 }
 
-// caches returns the data and unified caches from level 2 on of one CPU, from
+// cacheKind is what a cache is one of. There are instruction caches at level 1; at a higher
+// level (Itanium) nothing asks for them.
+type cacheKind struct {
+	level int
+	instr bool
+}
+
+// caches reads the caches of one CPU, from
 //
 //	/sys/devices/system/cpu/cpuN/cache/index*/{level,type,id,size,shared_cpu_map}
 //
 // Unit: level counts from 1; id since 4.11 (x86), per level. A cache that does not show
 // its level or its CPUs is unknown, and left out; one without a type is taken for
 // unified. ia64 kernels print an empty shared_cpu_map for a cache that belongs to one
-// core. Two things are not read again: what the first CPU shows of L1 and of types, and
-// what earlier CPUs share with this one.
-func (t *tree) caches(m *Machine, levels map[int]*cacheGroups, c CPU) {
-	has := func(level int) bool { return levels[level] != nil && levels[level].has(c.ID) }
+// core. Two things are not read again: what the first CPU shows of types, and what
+// earlier CPUs share with this one.
+func (t *tree) caches(m *Machine, levels map[cacheKind]*cacheGroups, c CPU) {
+	has := func(l leaf) bool { return levels[l.cacheKind] != nil && levels[l.cacheKind].has(c.ID) }
 	for i := range t.indexes() {
 		known, seen := t.leaves[i]
-		if seen && (known.level < 2 || known.instr || has(known.level)) {
+		if seen && (known.level > 1 && known.instr || has(known)) {
 			continue
 		}
 		index := cpuPath(c.ID, "cache/index") + strconv.Itoa(i) + "/"
@@ -80,15 +86,26 @@ func (t *tree) caches(m *Machine, levels map[int]*cacheGroups, c CPU) {
 			continue
 		}
 		if !seen || known.level != level {
-			known = leaf{level: level}
-			known.instr = level > 1 && load(t, index+"type", parseCacheType).Or("Unified") == "Instruction"
+			if known = t.leaf(index, level); known.level == 0 {
+				continue
+			}
 			t.leaves[i] = known
 		}
-		if level > 1 && level <= maxCacheIndex && !known.instr && !has(level) {
+		if !(known.level > 1 && known.instr) && !has(known) {
 			t.cache(m, levels, c, i, index)
 		}
 	}
 	t.asked = true
+}
+
+// leaf reads what kind of cache an index is; a level that no kernel lists is unknown.
+func (t *tree) leaf(index string, level int) leaf {
+	if level < 1 || level > maxCacheIndex {
+		t.malformed(index+"level", fmt.Errorf("line 1: level %d: want 1 to %d", level, maxCacheIndex))
+		return leaf{}
+	}
+	instr := load(t, index+"type", parseCacheType).Or("Unified") == "Instruction"
+	return leaf{cacheKind: cacheKind{level, instr}, noIDs: level == 1}
 }
 
 // indexes is the number of indexes to read for a CPU: all for the first CPU; for another
@@ -105,8 +122,11 @@ func (t *tree) indexes() int {
 }
 
 // cache reads one cache's CPUs, size and id.
-func (t *tree) cache(m *Machine, levels map[int]*cacheGroups, c CPU, i int, index string) {
-	cpus, ok := t.cpuList(index+"shared_cpu_map", index+"shared_cpu_list").Get()
+func (t *tree) cache(m *Machine, levels map[cacheKind]*cacheGroups, c CPU, i int, index string) {
+	cpus, ok := t.listOf(c.ID, index+"shared_cpu_map").Get()
+	if !ok {
+		cpus, ok = t.listOf(c.ID, index+"shared_cpu_list").Get()
+	}
 	if !ok {
 		return
 	}
@@ -123,20 +143,20 @@ func (t *tree) cache(m *Machine, levels map[int]*cacheGroups, c CPU, i int, inde
 		l.noIDs = !id.Known()
 		t.leaves[i] = l
 	}
-	if levels[l.level] == nil {
-		levels[l.level] = &cacheGroups{}
+	if levels[l.cacheKind] == nil {
+		levels[l.cacheKind] = &cacheGroups{}
 	}
-	levels[l.level].addCache(t.online, c.ID, Cache{Level: l.level, ID: id, CPUs: cpus, Size: size})
+	levels[l.cacheKind].addCache(t.online, c.ID, Cache{Level: l.level, Instr: l.instr, ID: id, CPUs: cpus, Size: size})
 }
 
-// allCaches fills in every online CPU's L2 and LLC.
+// allCaches fills in every online CPU's L2 and LLC, and lists the caches that are neither.
 //
 //  1. Ask the first CPU of each core. Its siblings are in the same caches.
 //  2. Ask those that turned out not to be.
 //  3. A CPU's LLC is the highest level it has; a private L1 alone says nothing
 //     about the last level.
 func (t *tree) allCaches(m *Machine) {
-	levels := map[int]*cacheGroups{}
+	levels := map[cacheKind]*cacheGroups{}
 	for _, c := range m.CPUs { // 1
 		if c.Online && t.first(m, c) == c.ID {
 			t.caches(m, levels, c)
@@ -153,18 +173,40 @@ func (t *tree) allCaches(m *Machine) {
 	m.setCaches(levels) // 3
 }
 
-// setCaches fills in L2s and LLCs from the caches of each level.
-func (m *Machine) setCaches(levels map[int]*cacheGroups) {
+// setCaches fills in L2s, LLCs and Inner from the caches of each kind.
+func (m *Machine) setCaches(levels map[cacheKind]*cacheGroups) {
 	for _, g := range levels {
 		g.sort()
 	}
-	if g := levels[2]; g != nil {
+	if g := levels[cacheKind{level: 2}]; g != nil {
 		m.L2s = g.caches
 		for i := range m.CPUs {
 			m.CPUs[i].L2 = g.of(m.CPUs[i].ID)
 		}
 	}
 	lastLevels(m, levels)
+	m.innerCaches(levels)
+}
+
+// innerCaches lists what is neither an L2 nor the last level of any of its CPUs, by level.
+func (m *Machine) innerCaches(levels map[cacheKind]*cacheGroups) {
+	for level := 1; level <= maxCacheIndex; level++ {
+		for _, instr := range []bool{false, true} {
+			g := levels[cacheKind{level, instr}]
+			if g == nil || level == 2 {
+				continue
+			}
+			for _, c := range g.caches {
+				if !m.isLast(c) {
+					m.Inner = append(m.Inner, c)
+				}
+			}
+		}
+	}
+}
+
+func (m *Machine) isLast(c Cache) bool {
+	return slices.ContainsFunc(m.LLCs, func(l Cache) bool { return l.Level == c.Level && l.CPUs.Overlaps(c.CPUs) })
 }
 
 // first is the first CPU of a CPU's core.
@@ -178,12 +220,12 @@ func (t *tree) first(m *Machine, c CPU) int {
 
 // lastLevels numbers the LLCs by their lowest CPU. A cache that is the last level
 // of some of its CPUs only (hybrid CPUs) is listed with those.
-func lastLevels(m *Machine, levels map[int]*cacheGroups) {
+func lastLevels(m *Machine, levels map[cacheKind]*cacheGroups) {
 	number := map[[2]int]int{}
 	for i := range m.CPUs {
 		c := &m.CPUs[i]
 		for level := maxCacheIndex; level > 1; level-- {
-			g := levels[level]
+			g := levels[cacheKind{level: level}]
 			if g == nil || !g.has(c.ID) {
 				continue
 			}

@@ -4,6 +4,7 @@ package machine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"homenode/internal/set"
@@ -32,8 +33,9 @@ var (
 
 // topologies sorts the CPUs into packages, dies and cores.
 //
-//  1. The lists of siblings decide, not the numbers: s390 and POWER7 kernels have
-//     packages without a number (-1). Numbers help only where lists are missing.
+//  1. The lists of siblings make the packages: s390 and POWER7 kernels have packages
+//     without a number (-1). Numbers help where lists are missing, and decide, with a
+//     doubt, where the two contradict each other (see contradicted).
 //  2. CPUs are read in ascending order, and one that an earlier CPU named as its sibling
 //     is not read again: lists agree, and each costs an open. Where broken firmware makes
 //     them disagree, no CPU ends up in two groups.
@@ -51,14 +53,18 @@ func (t *tree) topologies(m *Machine) {
 		if !cores.has(c.ID) {
 			cores.add(t.online, c.ID, t.core(c.ID))
 		}
-		if !packages.has(c.ID) && !packages.add(t.online, c.ID, t.siblings(c.ID, packageFiles)) {
-			if id, ok := t.id(cpuPath(c.ID, "topology/physical_package_id")).Get(); ok {
-				byID[id] = byID[id].With(c.ID)
-			}
+		if id, ok := t.id(cpuPath(c.ID, "topology/physical_package_id")).Get(); ok {
+			byID[id] = byID[id].With(c.ID)
+		}
+		if !packages.has(c.ID) {
+			packages.add(t.online, c.ID, t.siblings(c.ID, packageFiles))
 		}
 		if !dies.has(c.ID) {
 			dies.add(t.online, c.ID, t.die(c.ID))
 		}
+	}
+	if t.contradicted(m, packages.sets, byID, cores) {
+		packages = groups{}
 	}
 	for i := range m.CPUs { // 1: what only has a number
 		if c := m.CPUs[i].ID; !packages.has(c) {
@@ -73,6 +79,56 @@ func (t *tree) topologies(m *Machine) {
 		c.Package, c.Die, c.Core = packages.of(c.ID), dies.of(c.ID), cores.of(c.ID)
 	}
 	m.Packages, m.Dies, m.Cores = packages.sets, dies.sets, cores.sets
+}
+
+// contradicted compares the lists of siblings with the numbers of packages. The kernel makes
+// both from one number, but on some architectures the list ends at the node (POWER,
+// arm64 until 5.4), and firmware or a hypervisor may have any list.
+//
+// Where all CPUs have a number and these make other packages, the numbers are believed:
+// they say what is soldered together, a list may say less. They are not where a number is
+// that of several packages, which then have cores of one core_id (SGI's Altix). It is a
+// doubt either way. On s390 a number is unique within a book only, and nothing is compared.
+func (t *tree) contradicted(m *Machine, lists []set.CPUSet, byID map[int]set.CPUSet, cores groups) bool {
+	var numbered set.CPUSet
+	for _, cpus := range byID {
+		numbered = numbered.Union(cpus)
+	}
+	same := true
+	for _, list := range lists {
+		first, ok := list.Intersect(numbered).First()
+		same = same && (!ok || holder(byID, first).Or(set.CPUSet{}) == list.Intersect(numbered))
+	}
+	if same || t.id(cpuPath(lowest(t.online), "topology/book_id")).Known() {
+		return false
+	}
+	believed, numbers := "the numbers were believed", true
+	switch {
+	case numbered != t.online:
+		believed, numbers = "the lists were believed, for some cpus have no number", false
+	case !t.oneCoreEach(byID, cores):
+		believed, numbers = "the lists were believed, for cores of one number have one core_id", false
+	}
+	t.doubt(m, cpuDir, fmt.Sprintf("the sibling lists have %d packages, physical_package_id has %d: %s", len(lists), len(byID), believed))
+	return numbers
+}
+
+// oneCoreEach: within a number, no two cores have the same core_id.
+func (t *tree) oneCoreEach(byID map[int]set.CPUSet, cores groups) bool {
+	for _, cpus := range byID {
+		seen := map[int]unit.Opt[int]{}
+		for cpu := range cpus.All() {
+			id, ok := t.coreID(cpu).Get()
+			core := cores.of(cpu)
+			if had, twice := seen[id]; ok && twice && had != core {
+				return false
+			}
+			if ok {
+				seen[id] = core
+			}
+		}
+	}
+	return true
 }
 
 // holder is the set that has this CPU.
@@ -91,7 +147,7 @@ func (t *tree) siblings(cpu int, names []string) unit.Opt[set.CPUSet] {
 	dir := cpuPath(cpu, "topology/")
 	served, asked := t.served[names[0]]
 	if asked && served != "" {
-		if cpus := t.cpuList(dir + served); cpus.Known() {
+		if cpus := t.listOf(cpu, dir+served); cpus.Known() {
 			return cpus
 		}
 	}
@@ -99,12 +155,23 @@ func (t *tree) siblings(cpu int, names []string) unit.Opt[set.CPUSet] {
 		if asked && name == served {
 			continue
 		}
-		if cpus := t.cpuList(dir + name); cpus.Known() {
+		if cpus := t.listOf(cpu, dir+name); cpus.Known() {
 			t.served[names[0]] = name
 			return cpus
 		}
 	}
 	return unit.None[set.CPUSet]()
+}
+
+// listOf loads a list or mask of what a CPU shares with others. One that has others but
+// not the CPU itself is not believed.
+func (t *tree) listOf(cpu int, path string) unit.Opt[set.CPUSet] {
+	cpus := t.cpuList(path)
+	if list, ok := cpus.Get(); ok && !list.IsEmpty() && !list.Has(cpu) {
+		t.malformed(path, fmt.Errorf("line 1: it lacks cpu %d itself", cpu))
+		return unit.None[set.CPUSet]()
+	}
+	return cpus
 }
 
 // core returns the CPUs of a CPU's core.
@@ -159,6 +226,7 @@ func (t *tree) die(cpu int) unit.Opt[set.CPUSet] {
 type groups struct {
 	sets  []set.CPUSet
 	index map[int]int // by CPU
+	taken set.CPUSet  // by the sets
 }
 
 func (g *groups) has(cpu int) bool { _, ok := g.index[cpu]; return ok }
@@ -194,14 +262,11 @@ func (g *groups) add(online set.CPUSet, cpu int, siblings unit.Opt[set.CPUSet]) 
 	if g.index == nil {
 		g.index = map[int]int{}
 	}
-	cpus = cpus.Intersect(online).With(cpu)
+	cpus = cpus.Intersect(online).With(cpu).Minus(g.taken)
 	for other := range cpus.All() {
-		if g.has(other) {
-			cpus = cpus.Without(other)
-			continue
-		}
 		g.index[other] = len(g.sets)
 	}
+	g.taken = g.taken.Union(cpus)
 	g.sets = append(g.sets, cpus)
 	return true
 }

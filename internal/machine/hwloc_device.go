@@ -20,26 +20,45 @@ import (
 //
 // Units: ns, MiB/s. "Latency" and "Bandwidth" repeat the worse of both directions.
 func (doc *hwlocDocument) access(m *Machine) error {
+	initiators := map[string]set.NodeSet{} // by cpuset: there are few, each in many attributes
 	for _, a := range doc.attrs {
-		o := doc.find(a.attrs["target_obj_gp_index"], "gp")
-		if o == nil || a.attrs["initiator_cpuset"] == "" || !slices.Contains(hwlocAttrNames[:], a.name) {
+		o := doc.byGP[a.gp]
+		if o == nil || o.kind != "NUMANode" || a.cpuset == "" {
 			continue
 		}
-		value, err := strconv.ParseInt(a.attrs["value"], 10, 64)
+		value, err := strconv.ParseInt(a.value, 10, 64)
 		if err != nil || value <= 0 || value > math.MaxInt32 {
-			return fmt.Errorf("line %d: value %s of %s: want a number up to %d", a.line, clip(a.attrs["value"]), a.name, math.MaxInt32)
+			return fmt.Errorf("line %d: value %s of %s: want a number up to %d", a.line, clip(a.value), a.name, math.MaxInt32)
 		}
-		cpus, err := parseHwlocMask(a.attrs["initiator_cpuset"])
-		if err != nil {
-			return fmt.Errorf("line %d: initiator_cpuset: %w", a.line, err)
+		nodes, seen := initiators[a.cpuset]
+		if !seen {
+			if nodes, err = m.initiators(a, len(initiators)); err != nil {
+				return err
+			}
+			initiators[a.cpuset] = nodes
 		}
 		id, err := o.osIndex(set.MaxNode)
 		if err != nil {
 			return err
 		}
-		m.addAccess(id, m.nodesWithin(cpus), a.name, value)
+		m.addAccess(id, nodes, a.name, value)
 	}
 	return nil
+}
+
+// maxInitiators bounds the different cpusets: hwloc has one for each node, and one for each
+// group of nodes that HMAT calls equally near.
+const maxInitiators = 2 * (set.MaxNode + 1)
+
+func (m *Machine) initiators(a hwlocAttr, had int) (set.NodeSet, error) {
+	cpus, err := parseHwlocMask(a.cpuset)
+	switch {
+	case err != nil:
+		return set.NodeSet{}, fmt.Errorf("line %d: initiator_cpuset: %w", a.line, err)
+	case had == maxInitiators:
+		return set.NodeSet{}, fmt.Errorf("line %d: memory attributes of more than %d cpusets", a.line, maxInitiators)
+	}
+	return m.nodesWithin(cpus), nil
 }
 
 var hwlocAttrNames = [...]string{"ReadLatency", "WriteLatency", "ReadBandwidth", "WriteBandwidth"}
@@ -77,6 +96,7 @@ func (m *Machine) addAccess(id int, initiators set.NodeSet, name string, value i
 //	<object type="PCIDev" pci_busid="0000:02:00.0" pci_type="0200 [8086:1521] [1028:0000] 01">
 //	  <object type="OSDev" name="eth0" osdev_type="2">
 func (doc *hwlocDocument) devices(m *Machine) error {
+	places := map[*hwlocObject]Device{} // what all devices of an object have
 	for _, o := range doc.each("PCIDev") {
 		d, ok, err := o.device()
 		if err != nil {
@@ -87,12 +107,19 @@ func (doc *hwlocDocument) devices(m *Machine) error {
 		}
 		place := o
 		for place != nil && isIO(place.kind) {
+			if place != o && place.attrs["pci_busid"] != "" {
+				d.Bridges = append(d.Bridges, place.attrs["pci_busid"])
+			}
 			place = place.parent
 		}
-		if place != nil {
-			d.CPUs = place.cpus.Intersect(m.OnlineCPUs())
-			d.Node = m.nodeWithCPUs(d.CPUs)
+		slices.Reverse(d.Bridges)
+		near, seen := places[place]
+		if !seen && place != nil {
+			near.CPUs = place.cpus.Intersect(m.OnlineCPUs())
+			near.Node = m.nodeWithCPUs(near.CPUs)
+			places[place] = near
 		}
+		d.CPUs, d.Node = near.CPUs, near.Node
 		m.Devices = append(m.Devices, d)
 	}
 	sortDevices(m.Devices)
@@ -131,6 +158,12 @@ func (o *hwlocObject) device() (Device, bool, error) {
 	for _, c := range o.children {
 		if name := c.attrs["name"]; c.kind == "OSDev" && name != "" && c.attrs["osdev_type"] != osdevDMA {
 			d.Names = append(d.Names, name)
+		}
+		for _, size := range []string{"CXLRAMSize", "CXLPMEMSize"} { // in KiB
+			n, err := strconv.ParseInt(strings.TrimSuffix(c.infos[size], "KiB"), 10, 64)
+			if err == nil && n >= 0 && n <= int64(MaxMemory/unit.KiB) {
+				d.Memory = unit.Some(d.Memory.Or(0) + unit.Bytes(n)*unit.KiB)
+			}
 		}
 	}
 	slices.Sort(d.Names)

@@ -29,6 +29,8 @@ const cpulessInfo = "HomenodeCPUless"
 //     hwloc lists the one with CPUs first.
 //  3. A device's node is the one whose CPUs are those of the object it hangs from, if
 //     exactly one of several nodes has them.
+//  4. Nothing is dropped because it makes no sense: a matrix that lacks numbers, or has
+//     some that no SLIT has, is an error.
 //
 // Not in such a document: dies that equal a package, memory tiers, classes of
 // initiators (all of it is called class 1, what hwloc reads), cache ids of
@@ -40,7 +42,7 @@ func ParseHwloc(data []byte, origin string) (Machine, error) {
 	}
 	m := Machine{Origin: origin}
 	for _, step := range []func(*Machine) error{
-		doc.cpus, doc.nodes, doc.groups, doc.caches, doc.distances, doc.access, doc.devices,
+		doc.cpus, doc.nodes, doc.groups, doc.caches, doc.kindsOf, doc.distances, doc.links, doc.access, doc.devices,
 	} {
 		if err := step(&m); err != nil {
 			return Machine{}, fmt.Errorf("parse hwloc XML: %w: %w", ErrMalformed, err)
@@ -110,15 +112,19 @@ func (doc *hwlocDocument) nodes(m *Machine) error {
 		if err != nil {
 			return err
 		}
+		if doc.nodeByOS[o.attrs["os_index"]] != o {
+			return fmt.Errorf("line %d: a second node %d", o.line, n.ID)
+		}
 		m.Nodes = append(m.Nodes, n)
 	}
 	if len(objects) == 0 { // hwloc 1 has no node where the kernel has no NUMA
-		memory, err := doc.root.number("local_memory", math.MaxInt64)
+		memory, err := doc.root.number("local_memory", int64(MaxMemory))
 		if err != nil {
 			return err
 		}
-		m.PageSize = doc.root.pageSize
-		m.Nodes = []Node{{ID: 0, Memory: bytesOf(memory)}}
+		base, huge := doc.root.pageSize()
+		m.PageSize = base
+		m.Nodes = []Node{{ID: 0, Memory: bytesOf(memory), HugePages: huge}}
 		objects = []*hwlocObject{doc.root}
 	}
 	doc.assign(m, objects)
@@ -129,7 +135,24 @@ func (doc *hwlocDocument) nodes(m *Machine) error {
 		}
 	}
 	m.nodeCPUs()
+	doc.near(m)
 	return nil
+}
+
+// near fills in which CPUs are next to a node without any: hwloc gives it their cpuset,
+// and all CPUs where it knows nothing.
+func (doc *hwlocDocument) near(m *Machine) {
+	online := m.OnlineCPUs()
+	for i := range m.Nodes {
+		n := &m.Nodes[i]
+		o := doc.nodeByOS[strconv.Itoa(n.ID)]
+		if o == nil || !n.CPUs.IsEmpty() {
+			continue
+		}
+		if near := o.cpus.Intersect(online); near != online {
+			n.Near = near
+		}
+	}
 }
 
 func (o *hwlocObject) node(m *Machine) (Node, error) {
@@ -137,14 +160,15 @@ func (o *hwlocObject) node(m *Machine) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	memory, err := o.number("local_memory", math.MaxInt64)
+	memory, err := o.number("local_memory", int64(MaxMemory))
 	if err != nil {
 		return Node{}, err
 	}
+	base, huge := o.pageSize()
 	if !m.PageSize.Known() {
-		m.PageSize = o.pageSize
+		m.PageSize = base
 	}
-	n := Node{ID: id, Memory: bytesOf(memory)}
+	n := Node{ID: id, Memory: bytesOf(memory), HugePages: huge}
 	for p := o.parent; p != nil && p.kind == "MemCache"; p = p.parent {
 		c, err := p.sideCache()
 		if err != nil {
@@ -222,11 +246,11 @@ func (doc *hwlocDocument) groups(m *Machine) error {
 // caches fills in L2s and LLCs from the data and unified caches.
 func (doc *hwlocDocument) caches(m *Machine) error {
 	online := m.OnlineCPUs()
-	levels := map[int]*cacheGroups{}
+	levels := map[cacheKind]*cacheGroups{}
 	for _, o := range doc.all {
-		level, ok := o.cacheLevel()
+		kind, ok := o.cacheKind()
 		cpu, some := o.cpus.Intersect(online).First()
-		if !ok || level < 2 || !some || levels[level] != nil && levels[level].has(cpu) {
+		if !ok || !some || kind.instr && kind.level > 1 || levels[kind] != nil && levels[kind].has(cpu) {
 			continue
 		}
 		size, err := o.number("cache_size", math.MaxInt64)
@@ -237,119 +261,25 @@ func (doc *hwlocDocument) caches(m *Machine) error {
 		if err != nil {
 			return err
 		}
-		if levels[level] == nil {
-			levels[level] = &cacheGroups{}
+		if levels[kind] == nil {
+			levels[kind] = &cacheGroups{}
 		}
 		n, known := id.Get()
-		levels[level].addCache(online, cpu, Cache{Level: level, ID: unit.OptOf(int(n), known), CPUs: o.cpus, Size: positive(size)})
+		levels[kind].addCache(online, cpu, Cache{Level: kind.level, Instr: kind.instr, ID: unit.OptOf(int(n), known && kind.level > 1), CPUs: o.cpus, Size: positive(size)})
 	}
 	m.setCaches(levels)
 	return nil
 }
 
-// cacheLevel knows "L3Cache", and hwloc 1's "Cache" of depth 3; no instruction caches.
-func (o *hwlocObject) cacheLevel() (int, bool) {
+// cacheKind knows "L3Cache", "L1iCache", and hwloc 1's "Cache" of depth 3.
+func (o *hwlocObject) cacheKind() (cacheKind, bool) {
 	digits, ok := strings.CutSuffix(o.kind, "Cache")
-	digits = strings.TrimPrefix(digits, "L")
+	digits = strings.TrimSuffix(strings.TrimPrefix(digits, "L"), "i")
 	if digits == "" {
 		digits = o.attrs["depth"]
 	}
-	if !ok || len(digits) != 1 || !isDigits(digits) || o.attrs["cache_type"] == "2" {
-		return 0, false
+	if !ok || len(digits) != 1 || digits < "1" || digits > "9" {
+		return cacheKind{}, false
 	}
-	return int(digits[0] - '0'), true
-}
-
-// distances takes the first matrix of the kernel's between all nodes.
-func (doc *hwlocDocument) distances(m *Machine) error {
-	n := len(m.Nodes)
-	m.Distances = make([][]unit.Opt[int], n)
-	for i := range m.Distances {
-		m.Distances[i] = make([]unit.Opt[int], n)
-	}
-	if n == 1 {
-		m.Distances[0][0] = unit.Some(LocalDistance)
-	}
-	for _, x := range doc.matrices {
-		ids, values, ok := doc.slit(x)
-		if ok && len(ids) == n && len(values) == n*n {
-			return m.fillDistances(x, ids, values)
-		}
-	}
-	return nil
-}
-
-func (m *Machine) fillDistances(x hwlocMatrix, ids, values []int) error {
-	for k, d := range values {
-		i, ok1 := m.nodeIndex(ids[k/len(ids)])
-		j, ok2 := m.nodeIndex(ids[k%len(ids)])
-		if !ok1 || !ok2 {
-			return fmt.Errorf("line %d: distances between nodes that are not there", x.line)
-		}
-		if d >= LocalDistance && d <= maxDistance {
-			m.Distances[i][j] = unit.Some(d)
-		}
-	}
-	return nil
-}
-
-// slit returns the node ids and values of a matrix of SLIT distances. hwloc 1 has
-// them divided by the smallest, for the nodes below an object in document order.
-func (doc *hwlocDocument) slit(x hwlocMatrix) (ids, values []int, ok bool) {
-	scale := 1.0
-	var objects []*hwlocObject
-	if x.parent != nil {
-		objects = nodesBelow(x.parent)
-		scale, _ = strconv.ParseFloat(x.attrs["latency_base"], 64)
-	} else {
-		if x.attrs["type"] != "NUMANode" || x.attrs["name"] != "NUMALatency" && x.attrs["name"] != "" {
-			return nil, nil, false
-		}
-		for _, index := range x.indexes {
-			objects = append(objects, doc.find(index, x.attrs["indexing"]))
-		}
-	}
-	for _, o := range objects {
-		if o == nil {
-			return nil, nil, false
-		}
-		id, err := o.osIndex(set.MaxNode)
-		if err != nil {
-			return nil, nil, false
-		}
-		ids = append(ids, id)
-	}
-	for _, text := range x.values {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v*scale >= 0 && v*scale <= math.MaxInt32) {
-			return nil, nil, false
-		}
-		values = append(values, int(math.Round(v*scale)))
-	}
-	return ids, values, len(ids) > 0
-}
-
-func nodesBelow(o *hwlocObject) []*hwlocObject {
-	var out []*hwlocObject
-	for _, c := range o.children {
-		if c.kind == "NUMANode" {
-			out = append(out, c)
-		}
-		out = append(out, nodesBelow(c)...)
-	}
-	return out
-}
-
-// find returns the node that a matrix or an attribute means.
-func (doc *hwlocDocument) find(index, indexing string) *hwlocObject {
-	name := "os_index"
-	if indexing == "gp" {
-		name = "gp_index"
-	}
-	for _, o := range doc.all {
-		if o.kind == "NUMANode" && o.attrs[name] == index {
-			return o
-		}
-	}
-	return nil
+	return cacheKind{int(digits[0] - '0'), o.attrs["cache_type"] == "2"}, true
 }

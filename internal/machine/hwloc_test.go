@@ -5,6 +5,7 @@ package machine
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -69,9 +70,9 @@ func TestDecodeHwloc(t *testing.T) {
 	}
 	checkInvariants(t, m)
 	want := []Node{
-		{ID: 0, CPUs: set.FromCPUs(0, 1), Memory: unit.Some(4 * unit.KiB), SideCaches: []SideCache{{1, unit.Some(unit.KiB), unit.Some(unit.Bytes(64))}}},
+		{ID: 0, CPUs: set.FromCPUs(0, 1), Memory: unit.Some(4 * unit.KiB), SideCaches: []SideCache{{1, unit.Some(unit.KiB), unit.Some(unit.Bytes(64))}}, HugePages: []HugePages{{2 * unit.MiB, unit.Some(0)}}},
 		{ID: 2, CPUs: set.FromCPUs(2)},
-		{ID: 8, Memory: unit.Some(8 * unit.KiB), Access: []Access{{Class: 1, Initiators: set.FromNodes(0), ReadLatency: unit.Some(77)}}},
+		{ID: 8, Memory: unit.Some(8 * unit.KiB), Near: set.FromCPUs(0, 1), Access: []Access{{Class: 1, Initiators: set.FromNodes(0), ReadLatency: unit.Some(77)}}},
 	}
 	if !reflect.DeepEqual(m.Nodes, want) {
 		t.Errorf("nodes\n%+v, want\n%+v", m.Nodes, want)
@@ -133,15 +134,20 @@ func TestHwlocRefuses(t *testing.T) {
 		strings.Replace(hwlocText, `os_index="1" cpuset="0x00000002"`, `os_index="0"`, 1):             "line 18: a second PU 0",
 		strings.Replace(hwlocText, `type="NUMANode" os_index="8"`, `type="NUMANode" os_index="0"`, 1): "a second node 0",
 		strings.Replace(hwlocText, "[8086:1521]", "[80:zz]", 1):                                       `line 23: pci_type`,
-		strings.Replace(hwlocText, "0 2 8 ", "0 2 9 ", 1):                                             "",
+		strings.Replace(hwlocText, "0 2 8 ", "0 2 9 ", 1):                                             `line 35: distances of an object "9" that is not there`,
+		strings.Replace(hwlocText, "10 20 17 20 ", "10 20 17 ", 1):                                    `line 35: 8 distances between 3 objects`,
+		strings.Replace(hwlocText, "0 2 8 ", "0 2 ", 1):                                               `line 35: 9 distances between 2 objects: want "3" objects`,
+		strings.Replace(hwlocText, "10 20 17 20 ", "10 -20 17 20 ", 1):                                `line 35: distance "-20" from node 0 to node 2: want 10 to 255`,
+		strings.Replace(hwlocText, "10 20 17 20 ", "10 2000 17 20 ", 1):                               `distance "2000" from node 0 to node 2`,
+		strings.Replace(hwlocText, "10 20 17 20 ", "10 20 18446744073709551615 20 ", 1):               `distance "18446744073709551615" from node 0 to node 8`,
+		strings.Replace(hwlocText, "10 20 17 20 ", "10 20 NaN 20 ", 1):                                `distance "NaN" from node 0 to node 8`,
+		strings.Replace(hwlocText, "10 20 17 20 ", strings.Repeat("10 ", 1<<20+1), 1):                 "a matrix of more than 1024 objects",
+		strings.Replace(hwlocText, `version="2.0"`, `version="99"`, 1):                                `line 3: version "99": want 1.0 to 3.x`,
+		strings.Replace(hwlocText, `version="2.0"`, `version="-2.0"`, 1):                              `line 3: version "-2.0"`,
+		strings.Replace(hwlocText, `version="2.0"`, `version=""`, 1):                                  `line 3: version ""`,
+		strings.Replace(hwlocText, `local_memory="8192"`, `local_memory="9223372036854774784"`, 1):    `line 13: local_memory "9223372036854774784" of "NUMANode": want a number up to 4503599627370496`,
 	} {
 		m, err := ParseHwloc([]byte(text), "x")
-		if want == "" {
-			if err != nil || m.Distance(0, 2).Known() {
-				t.Errorf("a matrix of other nodes: %v, %v", m.Distances, err)
-			}
-			continue
-		}
 		if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(m, Machine{}) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
@@ -157,9 +163,17 @@ func randomHwloc(r *rand.Rand) Machine {
 		if r.IntN(3) == 0 {
 			n.SideCaches = []SideCache{{Level: 1, Size: unit.Some(unit.MiB), Line: unit.Some(unit.Bytes(64))}, {Level: 2, Size: unit.Some(unit.GiB)}}
 		}
+		if r.IntN(3) == 0 {
+			n.HugePages = []HugePages{{2 * unit.MiB, unit.Some(r.IntN(3))}, {unit.GiB, unit.Some(0)}}
+		}
 	}
 	if r.IntN(2) == 0 {
 		m.Devices = []Device{{Address: "0000:3b:00.0", Class: Storage, Names: []string{`n<"&>`, "nvme0n1"}, Vendor: 1, Model: 0xffff, CPUs: m.OnlineCPUs()}}
+		m.Links = []Links{{Name: "XGMIHops", Devices: []string{"nvme0n1", "0000:3b:00.0"}, Values: [][]unit.Opt[int]{{unit.Some(0), unit.Some(7)}, {unit.Some(9), unit.Some(0)}}}}
+	}
+	if online := m.OnlineCPUs(); r.IntN(2) == 0 && online.Len() > 1 {
+		first := set.FromCPUs(lowest(online))
+		m.Kinds = []CPUKind{{Name: "core", CPUs: first, Capacity: unit.Some(1024)}, {Name: "atom", CPUs: online.Minus(first)}}
 	}
 	return m
 }
@@ -181,6 +195,12 @@ func TestHwlocReadsBack(t *testing.T) {
 			if n, _ := want.Node(want.CPUs[i].Node.Or(-1)); !want.CPUs[i].Online && n.CPUs.IsEmpty() {
 				want.CPUs[i].Node = got.CPUs[i].Node
 			}
+		}
+		for i, n := range got.Nodes { // what is next to a node without CPUs is found again, or nothing
+			if near, _ := want.NearCPUs(n.ID); n.CPUs.IsEmpty() && !n.Near.IsEmpty() && n.Near != near {
+				t.Errorf("seed %d: node %d is next to %v, want %v", seed, n.ID, n.Near, near)
+			}
+			want.Nodes[i].Near = n.Near
 		}
 		if len(got.Devices) > 0 && len(want.Nodes) > 1 && got.Devices[0].CPUs == want.Devices[0].CPUs {
 			got.Devices[0].Node = want.Devices[0].Node // one node has all CPUs
@@ -205,6 +225,69 @@ func TestHwlocOfCrossingGroups(t *testing.T) {
 	got, err := ParseHwloc(text.Bytes(), "x")
 	if err != nil || len(got.Packages) != 2 || len(got.LLCs) != 0 || !reflect.DeepEqual(got.Nodes, m.Nodes) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// A document that would take minutes to make sense of is refused at a bound.
+func TestHwlocIsBounded(t *testing.T) {
+	const head = `<topology><object type="Machine" cpuset="0x1"><object type="NUMANode" os_index="0" gp_index="7" cpuset="0x1"/><object type="PU" os_index="0" cpuset="0x1"/>`
+	value := func(i int) string {
+		return fmt.Sprintf(`<memattr_value target_obj_type="NUMANode" target_obj_gp_index="7" value="1" initiator_cpuset="0x%x"/>`, i+1)
+	}
+	repeat := func(n int, of func(int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(of(i))
+		}
+		return b.String()
+	}
+	plain := func(text string) func(int) string { return func(int) string { return text } }
+	for want, text := range map[string]string{
+		"more than 131072 memory attributes":              head + `</object><memattr name="ReadLatency">` + repeat(maxHwlocAttrs+1, plain(value(0))) + `</memattr></topology>`,
+		"memory attributes of more than 2048 cpusets":     head + `</object><memattr name="ReadLatency">` + repeat(maxInitiators+1, value) + `</memattr></topology>`,
+		"more than 64 matrices of distances":              head + `</object>` + repeat(maxHwlocMatrices+1, plain(`<distances2/>`)) + `</topology>`,
+		"more than 64 kinds of CPUs":                      head + `</object>` + repeat(maxHwlocMatrices+1, plain(`<cpukind cpuset="0x1"/>`)) + `</topology>`,
+		"is longer than a set of 8192 CPUs":               `<topology><object type="PU" os_index="0" cpuset="` + repeat(300, plain("0x00000001,")) + `0x1"/></topology>`,
+		"more objects than a machine can have":            head + repeat(maxHwlocObjects+1, plain(`<object/>`)) + `</object></topology>`,
+		`a second node 0`:                                 head + repeat(3, plain(`<object type="NUMANode" os_index="0"/>`)) + `</object></topology>`,
+		`os_index "1024" of "NUMANode": want a number up`: head + `<object type="NUMANode" os_index="1024"/></object></topology>`,
+	} {
+		if m, err := ParseHwloc([]byte(text), "x"); err == nil || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(m, Machine{}) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	// Within the bounds, what is looked up is not searched for: attributes × objects took
+	// minutes for 14 MB.
+	text := head + repeat(200_000, plain(`<object type="Misc"/>`)) + `</object><memattr name="ReadLatency">` + repeat(maxHwlocAttrs, plain(value(0))) + `</memattr></topology>`
+	if m, err := ParseHwloc([]byte(text), "x"); err != nil || len(m.Nodes[0].Access) != 1 {
+		t.Errorf("%d initiators, %v", len(m.Nodes[0].Access), err)
+	}
+}
+
+// Kinds, links and bridges of hwloc's form.
+func TestDecodeHwlocExtras(t *testing.T) {
+	m, err := ParseHwloc([]byte(`<topology version="3.0"><object type="Machine" cpuset="0x7">
+<object type="PU" os_index="0" cpuset="0x1"/><object type="PU" os_index="1" cpuset="0x2"/><object type="PU" os_index="2" cpuset="0x4"/>
+<object type="Bridge" gp_index="1" bridge_type="0-1" depth="0" bridge_pci="0000:[00-0f]">
+ <object type="Bridge" gp_index="2" bridge_type="1-1" pci_busid="0000:00:01.0">
+  <object type="PCIDev" gp_index="3" pci_busid="0000:04:00.0" pci_type="0302 [10de:20b0] [0000:0000] a1"><object type="OSDev" gp_index="4" name="nvml0" osdev_type="1"/></object>
+  <object type="PCIDev" gp_index="5" pci_busid="0000:05:00.0" pci_type="0502 [8086:0001] [0000:0000] a1"><object type="OSDev" gp_index="6" name="mem0" osdev_type="0" subtype="CXLMem"><info name="CXLRAMSize" value="262144KiB"/></object></object>
+ </object></object></object>
+ <distances2hetero nbobjs="2" kind="25" name="NVLinkBandwidth"><indexes length="1">OSDev:4 PCIDev:5 </indexes><u64values length="1">1000 25000 25000 1000 </u64values></distances2hetero>
+ <cpukind cpuset="0x4" forced_efficiency="0"><info name="CoreType" value="IntelAtom"/></cpukind>
+ <cpukind cpuset="0x3" forced_efficiency="1"><info name="CoreType" value="IntelCore"/><info name="LinuxCapacity" value="1024"/></cpukind>
+</topology>`), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(m.Kinds); got != "[{core 0-1 1024} {atom 2 unknown}]" {
+		t.Errorf("kinds %s", got)
+	}
+	if got := fmt.Sprint(m.Links); got != "[{NVLinkBandwidth [nvml0 0000:05:00.0] [[1000 25000] [25000 1000]]}]" {
+		t.Errorf("links %s", got)
+	}
+	if d := m.Devices; len(d) != 2 || fmt.Sprint(d[0].Bridges) != "[0000:00:01.0]" || d[1].Class != CXLMemory || d[1].Memory != unit.Some(256*unit.MiB) {
+		t.Errorf("devices %+v", d)
 	}
 }
 

@@ -30,8 +30,8 @@ const (
 	rankPackage
 	rankDie
 	rankGroup
-	rankCache // level 9 first
-	rankCore  = rankCache + maxCacheIndex + 1
+	rankCache // level 9 first, of a level instructions last
+	rankCore  = rankCache + 2*maxCacheIndex + 2
 	rankPU    = rankCore + 1
 )
 
@@ -55,9 +55,7 @@ func hwlocTree(m Machine) (root *hwlocItem, left []string) {
 	near := make([]set.CPUSet, len(m.Nodes))
 	items, left := nestable(m, near) // 1
 	for i, n := range m.Nodes {
-		if near[i] = n.CPUs; n.CPUs.IsEmpty() { // 3
-			near[i] = m.neighbours(n).Intersect(online)
-		}
+		near[i], _ = m.NearCPUs(n.ID) // 3
 	}
 	for _, cpus := range near { // 2
 		same := func(o *hwlocItem) bool { return o.cpus == cpus }
@@ -100,7 +98,7 @@ func nestable(m Machine, near []set.CPUSet) (items []*hwlocItem, left []string) 
 			add(cacheItem(c))
 		}
 	}
-	for _, c := range m.L2s {
+	for _, c := range slices.Concat(m.L2s, m.Inner) {
 		add(cacheItem(c))
 	}
 	for i, cpus := range m.Cores {
@@ -115,13 +113,21 @@ func nestable(m Machine, near []set.CPUSet) (items []*hwlocItem, left []string) 
 }
 
 func cacheItem(c Cache) *hwlocItem {
-	o := &hwlocItem{kind: "L" + strconv.Itoa(c.Level) + "Cache", rank: rankCache + maxCacheIndex - c.Level, cpus: c.CPUs}
+	o := &hwlocItem{kind: "L" + strconv.Itoa(c.Level) + "Cache", rank: rankCache + 2*(maxCacheIndex-c.Level), cpus: c.CPUs}
+	kind := "0"
+	switch {
+	case c.Instr:
+		o.kind, kind = "L"+strconv.Itoa(c.Level)+"iCache", "2"
+		o.rank++
+	case c.Level == 1:
+		kind = "1"
+	}
 	if id, ok := c.ID.Get(); ok {
 		o.attrs = osIndex(id)
 	}
 	o.attrs = append(o.attrs, [2]string{"cache_size", strconv.FormatInt(int64(c.Size.Or(0)), 10)},
 		[2]string{"depth", strconv.Itoa(c.Level)}, [2]string{"cache_linesize", "0"},
-		[2]string{"cache_associativity", "0"}, [2]string{"cache_type", "0"})
+		[2]string{"cache_associativity", "0"}, [2]string{"cache_type", kind})
 	return o
 }
 
@@ -152,11 +158,12 @@ func (o *hwlocItem) nest(items []*hwlocItem) {
 			owner[id] = i
 		}
 	}
-	o.sort()
 }
 
+// sort orders children as hwloc wants them: by the lowest CPU, offline ones too.
 func (o *hwlocItem) sort() {
-	slices.SortFunc(o.children, func(a, b *hwlocItem) int { return cmp.Compare(lowest(a.cpus), lowest(b.cpus)) })
+	first := func(o *hwlocItem) int { return lowest(o.cpus.Union(o.offline)) }
+	slices.SortStableFunc(o.children, func(a, b *hwlocItem) int { return cmp.Compare(first(a), first(b)) })
 	for _, c := range o.children {
 		c.sort()
 	}
@@ -220,6 +227,7 @@ func (o *hwlocItem) attach(m Machine, near []set.CPUSet) {
 		place.devices = append(place.devices, d)
 	}
 	o.spread(m, set.NodeSet{})
+	o.sort()
 }
 
 // spread gives every object the nodes at it, below it and above it, and its
@@ -234,28 +242,4 @@ func (o *hwlocItem) spread(m Machine, above set.NodeSet) (set.NodeSet, set.CPUSe
 		o.nodeset, o.offline = o.nodeset.Union(nodes), o.offline.Union(offline)
 	}
 	return o.nodeset, o.offline
-}
-
-// neighbours are the CPUs next to a node without any: those of HMAT's initiators,
-// else of the nodes at the smallest distance, if not all are as far. None: unknown.
-func (m Machine) neighbours(n Node) set.CPUSet {
-	for _, class := range []int{1, 0} {
-		for _, a := range n.Access {
-			if cpus := m.CPUsOf(a.Initiators); a.Class == class && !cpus.IsEmpty() {
-				return cpus
-			}
-		}
-	}
-	var nearest set.NodeSet
-	least := maxDistance + 1
-	for other := range m.NodesWithCPUs().All() {
-		d, ok := m.Distance(n.ID, other).Get()
-		switch {
-		case ok && d < least:
-			least, nearest = d, set.FromNodes(other)
-		case ok && d == least:
-			nearest = nearest.With(other)
-		}
-	}
-	return m.CPUsOf(nearest)
 }

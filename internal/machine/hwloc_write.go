@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,25 +16,28 @@ import (
 	"homenode/internal/unit"
 )
 
-// ErrNotNested means that some of a machine's groups cross each other, which hwloc's tree
-// cannot hold: broken firmware.
-var ErrNotNested = errors.New("not nested")
+// ErrNotNested means that hwloc's form cannot hold a part of a machine: groups that cross
+// each other, a matrix with an unknown number. That is broken firmware.
+var ErrNotNested = errors.New("it does not fit hwloc's tree")
 
 // WriteHwloc writes a machine as hwloc's XML, version 2.0, which lstopo and every hwloc
-// since 2.0 read. ParseHwloc reads back the nodes with their CPUs, memory, side caches
-// and distances, and CPUs, packages, cores, L2s, LLCs and devices; the document has
-// nothing else of a Machine. One unknown distance removes the whole matrix.
+// since 2.0 read. ParseHwloc reads back the nodes with their CPUs, memory, huge pages, side
+// caches and distances, and CPUs and their kinds, packages, cores, caches, devices and the
+// links between them; the document has nothing else of a Machine: no bridges, no dax.
 //
-// ErrNotNested names what had to be left out; the document is complete otherwise.
+// ErrNotNested names what had to be left out; the document is complete otherwise. hwloc's
+// matrices have no unknown number: with one, the whole matrix is left out.
 func WriteHwloc(w io.Writer, m Machine) error {
 	root, left := hwlocTree(m)
-	p := &hwlocPrinter{w: bufio.NewWriter(w), m: m, gp: map[int]int{}}
+	p := &hwlocPrinter{w: bufio.NewWriter(w), m: m, gp: map[int]int{}, devices: map[string]string{}}
 	p.line(0, `<?xml version="1.0" encoding="UTF-8"?>`)
 	p.line(0, `<!DOCTYPE topology SYSTEM "hwloc2.dtd">`)
 	p.line(0, `<topology version="2.0">`)
 	p.object(1, root)
-	p.distances()
+	left = append(left, p.distances()...)
+	left = append(left, p.links()...)
 	p.memattrs()
+	p.kinds()
 	p.line(0, `</topology>`)
 	if err := p.w.Flush(); err != nil {
 		return fmt.Errorf("write hwloc XML: %w", err)
@@ -49,6 +53,8 @@ type hwlocPrinter struct {
 	m    Machine
 	last int         // gp_index, hwloc's own number of an object
 	gp   map[int]int // of node ids
+
+	devices map[string]string // "OSDev:12" by name, "PCIDev:13" by address
 }
 
 func (p *hwlocPrinter) line(depth int, text string) {
@@ -137,8 +143,14 @@ func (p *hwlocPrinter) memory(depth int, n Node, at *hwlocItem) {
 	}
 	p.open(depth, "object", false, attrs...)
 	if size, ok := p.m.PageSize.Get(); ok && size > 0 {
-		pages := int64(n.Memory.Or(0) / size)
-		p.open(depth+1, "page_type", true, [2]string{"size", decimal(p.m.PageSize)}, [2]string{"count", strconv.FormatInt(pages, 10)})
+		rest := n.Memory.Or(0)
+		for _, huge := range n.HugePages {
+			rest -= unit.Bytes(huge.Count.Or(0)) * huge.Size
+		}
+		p.open(depth+1, "page_type", true, [2]string{"size", decimal(p.m.PageSize)}, [2]string{"count", strconv.FormatInt(max(0, int64(rest/size)), 10)})
+		for _, huge := range n.HugePages {
+			p.open(depth+1, "page_type", true, [2]string{"size", strconv.FormatInt(int64(huge.Size), 10)}, [2]string{"count", strconv.Itoa(huge.Count.Or(0))})
+		}
 	}
 	if n.CPUs.IsEmpty() {
 		p.open(depth+1, "info", true, [2]string{"name", cpulessInfo}, [2]string{"value", "1"})
@@ -155,12 +167,13 @@ func decimal(b unit.Opt[unit.Bytes]) string { return strconv.FormatInt(int64(b.O
 // deviceCodes are a class and subclass for each class: a Machine does not know what
 // exactly the device was. osdevTypes are hwloc's block, network, GPU and coprocessor.
 var (
-	deviceCodes = map[DeviceClass]string{Storage: "0100", Network: "0200", GPU: "0300", Accelerator: "1200"}
-	osdevTypes  = map[DeviceClass]string{Storage: "0", Network: "2", GPU: "1", Accelerator: "5"}
+	deviceCodes = map[DeviceClass]string{Storage: "0100", Network: "0200", GPU: "0300", Accelerator: "1200", CXLMemory: "0502"}
+	osdevTypes  = map[DeviceClass]string{Storage: "0", Network: "2", GPU: "1", Accelerator: "5", CXLMemory: "0"}
 )
 
 func (p *hwlocPrinter) device(depth int, d Device) {
 	p.last++
+	p.devices[d.Address] = "PCIDev:" + strconv.Itoa(p.last)
 	kind := fmt.Sprintf("%s [%04x:%04x] [0000:0000] 00", deviceCodes[d.Class], d.Vendor, d.Model)
 	p.open(depth, "object", false, [][2]string{
 		{"type", "PCIDev"}, {"gp_index", strconv.Itoa(p.last)}, {"pci_busid", d.Address},
@@ -168,6 +181,7 @@ func (p *hwlocPrinter) device(depth int, d Device) {
 	}...)
 	for _, name := range d.Names {
 		p.last++
+		p.devices[name] = "OSDev:" + strconv.Itoa(p.last)
 		p.open(depth+1, "object", true, [][2]string{
 			{"type", "OSDev"}, {"gp_index", strconv.Itoa(p.last)}, {"name", name}, {"osdev_type", osdevTypes[d.Class]},
 		}...)
@@ -178,37 +192,108 @@ func (p *hwlocPrinter) device(depth int, d Device) {
 // hwlocRow is how many numbers hwloc prints in one element.
 const hwlocRow = 10
 
-// distances prints the matrix; kind 5 is "from the operating system" and "latency".
-func (p *hwlocPrinter) distances() {
+// distances prints the matrix; kind 5 is "from the operating system" and "latency". It
+// returns what was left out; a machine whose distances are all unknown has no matrix.
+func (p *hwlocPrinter) distances() (left []string) {
 	if len(p.m.Nodes) < 2 {
-		return
+		return nil
 	}
 	var ids, values []int
+	known := false
 	for _, a := range p.m.Nodes {
 		ids = append(ids, a.ID)
 		for _, b := range p.m.Nodes {
 			d, ok := p.m.Distance(a.ID, b.ID).Get()
-			if !ok {
-				return
+			if !ok && len(left) == 0 {
+				left = []string{fmt.Sprintf("the distances, because that from node %d to node %d is unknown", a.ID, b.ID)}
 			}
+			known = known || ok && a.ID != b.ID
 			values = append(values, d)
 		}
+	}
+	switch {
+	case !known:
+		return nil
+	case len(left) > 0:
+		return left
 	}
 	p.open(1, "distances2", false, [2]string{"type", "NUMANode"}, [2]string{"nbobjs", strconv.Itoa(len(ids))},
 		[2]string{"kind", "5"}, [2]string{"name", "NUMALatency"}, [2]string{"indexing", "os"})
 	p.numbers("indexes", ids)
 	p.numbers("u64values", values)
 	p.line(1, "</distances2>")
+	return nil
 }
 
-// numbers prints rows; length is that of the text, and hwloc's own reader relies on it.
+// links prints the matrices between devices. Kind 25 is "from the operating system",
+// "bandwidth" and "of several types"; 21 has "latency" for bandwidth.
+func (p *hwlocPrinter) links() (left []string) {
+	for _, l := range p.m.Links {
+		var indexes []string
+		var values []int
+		ok := true
+		for i, name := range l.Devices {
+			indexes = append(indexes, p.devices[name])
+			ok = ok && p.devices[name] != ""
+			for j := range l.Devices {
+				v, known := l.Values[i][j].Get()
+				ok = ok && (known || i == j)
+				values = append(values, v)
+			}
+		}
+		if !ok {
+			left = append(left, "the matrix "+l.Name)
+			continue
+		}
+		kind := "25"
+		if strings.HasSuffix(l.Name, "Hops") {
+			kind = "21"
+		}
+		p.open(1, "distances2hetero", false, [2]string{"nbobjs", strconv.Itoa(len(indexes))}, [2]string{"kind", kind}, [2]string{"name", l.Name})
+		p.fields("indexes", indexes)
+		p.numbers("u64values", values)
+		p.line(1, "</distances2hetero>")
+	}
+	return left
+}
+
+// kinds prints the kinds of CPUs with hwloc's names for Intel's.
+func (p *hwlocPrinter) kinds() {
+	for _, k := range p.m.Kinds {
+		p.open(1, "cpukind", false, [2]string{"cpuset", hwlocMask(k.CPUs.Mask())})
+		if slices.Contains(kindNames, k.Name) {
+			p.info("CoreType", "Intel"+strings.ToUpper(k.Name[:1])+k.Name[1:])
+		} else if k.Name != "" {
+			p.info("CoreType", k.Name)
+		}
+		if c, ok := k.Capacity.Get(); ok {
+			p.info("LinuxCapacity", strconv.Itoa(c))
+		}
+		p.line(1, "</cpukind>")
+	}
+}
+
+func (p *hwlocPrinter) info(name, value string) {
+	p.open(2, "info", true, [2]string{"name", name}, [2]string{"value", value})
+}
+
+// numbers prints rows of numbers.
 func (p *hwlocPrinter) numbers(name string, all []int) {
+	fields := make([]string, len(all))
+	for i, n := range all {
+		fields[i] = strconv.Itoa(n)
+	}
+	p.fields(name, fields)
+}
+
+// fields prints rows; length is that of the text, and hwloc's own reader relies on it.
+func (p *hwlocPrinter) fields(name string, all []string) {
 	for len(all) > 0 {
 		row := all[:min(hwlocRow, len(all))]
 		all = all[len(row):]
 		var b strings.Builder
-		for _, n := range row {
-			b.WriteString(strconv.Itoa(n) + " ")
+		for _, field := range row {
+			b.WriteString(field + " ")
 		}
 		p.line(2, fmt.Sprintf(`<%s length="%d">%s</%s>`, name, b.Len(), b.String(), name))
 	}

@@ -47,11 +47,21 @@ type Machine struct {
 	// level each CPU has, be it 2 or 3). CPU.L2 and CPU.LLC are indexes.
 	L2s  []Cache `json:"l2s"`
 	LLCs []Cache `json:"llcs"`
+	// Inner are the other caches, by level: L1s, and what lies below the last level, such
+	// as an L3 below an L4.
+	Inner []Cache `json:"inner_caches,omitempty"`
+	// Kinds are the kinds of CPUs of a hybrid machine; empty when all are alike, or when
+	// nothing tells.
+	Kinds []CPUKind `json:"cpu_kinds,omitempty"`
 	// PageSize is the base page size. Nothing in sysfs shows it: a live reader fills it
 	// in, a recorded tree may have it.
 	PageSize unit.Opt[unit.Bytes] `json:"page_bytes"`
 	// Devices are the PCI devices of interest, by address.
 	Devices []Device `json:"devices,omitempty"`
+	// DAX are the memory regions of the dax bus: persistent, CXL or special-purpose memory.
+	DAX []DAX `json:"dax,omitempty"`
+	// Links are matrices between devices: NVLink, XGMI.
+	Links []Links `json:"links,omitempty"`
 	// Doubts are contradictions in the firmware's tables, one clause each. A policy
 	// should not bind on a machine that has any.
 	Doubts []string `json:"doubts,omitempty"`
@@ -67,8 +77,46 @@ type Node struct {
 	Access []Access `json:"access,omitempty"`
 	// SideCaches are memory-side caches in front of it, by level.
 	SideCaches []SideCache `json:"side_caches,omitempty"`
+	// HugePages are the pools of huge pages on it, by size.
+	HugePages []HugePages `json:"huge_pages,omitempty"`
+	// Near are the CPUs next to a node without any, where hwloc's XML said so. See NearCPUs.
+	Near set.CPUSet `json:"near_cpus,omitzero"`
 	// Tier is the kernel's memory tier (the number in memory_tierN): lower is faster.
 	Tier unit.Opt[int] `json:"tier,omitzero"`
+}
+
+// HugePages is the size of one pool's pages, and the number that are in it.
+type HugePages struct {
+	Size  unit.Bytes    `json:"page_bytes"`
+	Count unit.Opt[int] `json:"pages"`
+}
+
+// CPUKind is some CPUs that differ from the machine's others.
+type CPUKind struct {
+	// Name is the kernel's PMU ("core", "atom", "lowpower"), or hwloc's CoreType.
+	Name string     `json:"name"`
+	CPUs set.CPUSet `json:"cpus"`
+	// Capacity is relative to the largest of the machine, which has 1024.
+	Capacity unit.Opt[int] `json:"capacity"`
+}
+
+// DAX is one device of the dax bus.
+type DAX struct {
+	Name string               `json:"name"` // "dax0.0"
+	Size unit.Opt[unit.Bytes] `json:"bytes"`
+	// Node is where its memory is, or would be if the kernel used it as such. It need not
+	// be one of Machine.Nodes.
+	Node   unit.Opt[int] `json:"node"`
+	Driver string        `json:"driver,omitempty"` // "kmem": it is memory of the node; "device_dax"
+}
+
+// Links is one matrix between devices.
+type Links struct {
+	Name string `json:"name"` // "NVLinkBandwidth", "XGMIHops", "XGMIBandwidth": MB/s or hops
+	// Devices are the kernel's or the driver's names, or PCI addresses.
+	Devices []string `json:"devices"`
+	// Values[i][j] is from Devices[i] to Devices[j].
+	Values [][]unit.Opt[int] `json:"values"`
 }
 
 // Access is the performance of a node's memory as seen from some nodes, from
@@ -102,6 +150,10 @@ type Device struct {
 	Node unit.Opt[int] `json:"node"`
 	// CPUs are the CPUs next to it (local_cpulist); empty when unknown.
 	CPUs set.CPUSet `json:"cpus"`
+	// Bridges are the PCI bridges on the way to it, the host's first: "0000:3a:00.0".
+	Bridges []string `json:"bridges,omitempty"`
+	// Memory is what a CXL device has, volatile and persistent.
+	Memory unit.Opt[unit.Bytes] `json:"memory_bytes,omitzero"`
 }
 
 // DeviceClass is the kind of a Device.
@@ -113,6 +165,7 @@ const (
 	Storage     DeviceClass = "storage"
 	GPU         DeviceClass = "gpu"
 	Accelerator DeviceClass = "accelerator"
+	CXLMemory   DeviceClass = "cxl"
 )
 
 // CPU is a logical CPU. Package, Die, Core, L2 and LLC are indexes into the
@@ -130,10 +183,11 @@ type CPU struct {
 	Online  bool          `json:"online"`
 }
 
-// Cache is one data or unified cache.
+// Cache is one cache: data, unified or (Instr) instruction.
 type Cache struct {
 	Level int                  `json:"level"`
-	ID    unit.Opt[int]        `json:"id"` // the kernel's id: names the domain in resctrl's schemata
+	Instr bool                 `json:"instruction,omitempty"` // holds instructions only
+	ID    unit.Opt[int]        `json:"id"`                    // the kernel's id: names the domain in resctrl's schemata
 	CPUs  set.CPUSet           `json:"cpus"`
 	Size  unit.Opt[unit.Bytes] `json:"bytes"`
 }

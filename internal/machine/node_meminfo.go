@@ -5,12 +5,16 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
 	"homenode/internal/unit"
 )
+
+// MaxMemory bounds a node's memory: no CPU of today has more than 52 bits of physical
+// address (Intel SDM 3A 4.1.4; Arm FEAT_LPA). The sum over all nodes there can be fits 63
+// bits.
+const MaxMemory unit.Bytes = 1 << 52
 
 var errNoMemTotal = errors.New("no MemTotal line")
 
@@ -41,8 +45,8 @@ func parseKiB(line int, fields []string) (unit.Bytes, error) {
 		return 0, fmt.Errorf("line %d: MemTotal %s: want a number and kB", line, clip(strings.Join(fields, " ")))
 	}
 	n, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil || n > math.MaxInt64/int64(unit.KiB) {
-		return 0, fmt.Errorf("line %d: MemTotal %s: does not fit 63 bits", line, clip(fields[0]))
+	if err != nil || n > int64(MaxMemory/unit.KiB) {
+		return 0, fmt.Errorf("line %d: MemTotal %s: more than %v", line, clip(fields[0]), MaxMemory)
 	}
 	return unit.Bytes(n) * unit.KiB, nil
 }

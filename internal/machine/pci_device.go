@@ -36,6 +36,7 @@ func parsePCINumber(text string) (uint32, error) {
 // not all of it, subclass (PCI Code and ID Assignment 1.15).
 var pciClasses = map[uint32]DeviceClass{
 	0x01: Storage, 0x02: Network, 0x03: GPU, 0x12: Accelerator,
+	0x0502: CXLMemory,
 	0x0c06: Network,     // InfiniBand
 	0x0b40: Accelerator, // co-processor
 }
@@ -113,6 +114,8 @@ func (t *tree) device(m *Machine, address string, class DeviceClass, names []str
 	d := Device{Address: address, Class: class, Names: names}
 	d.Vendor = uint16(load(t, dir+"/vendor", parsePCINumber).Or(0))
 	d.Model = uint16(load(t, dir+"/device", parsePCINumber).Or(0))
+	d.Bridges = t.bridges(address)
+	d.Memory = t.cxlMemory(class, names)
 	d.CPUs = t.cpuList(dir+"/local_cpus", dir+"/local_cpulist").Or(set.CPUSet{}).Intersect(t.online)
 	d.Node = t.id(dir + "/numa_node")
 	if node, ok := d.Node.Get(); ok {
@@ -127,11 +130,95 @@ func (t *tree) device(m *Machine, address string, class DeviceClass, names []str
 	return d
 }
 
-// deviceClasses are the directories in sys/class whose entries name PCI devices,
-// and how such a name starts: drm has connectors and render nodes too.
+// bridges are the PCI bridges on the way to a device, from its link
+//
+//	/sys/bus/pci/devices/0000:3b:00.0 -> ../../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0
+//
+// or, in an archive of 'homenode record', which has no such link, from the folders that
+// it would lead through.
+func (t *tree) bridges(address string) []string {
+	target, ok := t.link(pciDir + "/" + address)
+	if !ok {
+		return t.recordedBridges()[address]
+	}
+	steps := strings.Split(target, "/")
+	var list []string
+	for _, step := range steps[:len(steps)-1] {
+		if _, ok := parsePCIAddress(step); ok {
+			list = append(list, step)
+		}
+	}
+	return list
+}
+
+// maxBridges bounds how deep bridges nest: a bus has one number of 256.
+const maxBridges = 32
+
+// recordedBridges are the bridges of all devices below sys/devices/pci*.
+func (t *tree) recordedBridges() map[string][]string {
+	if t.bridged != nil {
+		return t.bridged
+	}
+	t.bridged = map[string][]string{}
+	var walk func(dir string, above []string)
+	walk = func(dir string, above []string) {
+		for _, name := range t.names(dir) {
+			if _, ok := parsePCIAddress(name); ok && len(above) < maxBridges {
+				t.bridged[name] = above
+				walk(dir+"/"+name, append(slices.Clip(above), name))
+			}
+		}
+	}
+	for _, name := range t.names("sys/devices") {
+		if strings.HasPrefix(name, "pci") {
+			walk("sys/devices/"+name, nil)
+		}
+	}
+	return t.bridged
+}
+
+// cxlMemory is what a CXL memory device has, volatile and persistent, from
+//
+//	/sys/bus/cxl/devices/mem0/ram/size    0x4000000000
+//	/sys/bus/cxl/devices/mem0/pmem/size   0
+//
+// Unit: bytes. Since 5.12 (drivers/cxl/core/memdev.c).
+func (t *tree) cxlMemory(class DeviceClass, names []string) unit.Opt[unit.Bytes] {
+	var sum unit.Bytes
+	any := false
+	for _, name := range names {
+		for _, kind := range []string{"ram", "pmem"} {
+			if class != CXLMemory || !strings.HasPrefix(name, "mem") {
+				continue
+			}
+			if size, ok := load(t, cxlDir+"/"+name+"/"+kind+"/size", parseCXLSize).Get(); ok {
+				sum, any = sum+size, true
+			}
+		}
+	}
+	return unit.OptOf(sum, any)
+}
+
+const cxlDir = "sys/bus/cxl/devices"
+
+func parseCXLSize(text string) (unit.Bytes, error) {
+	digits, ok := strings.CutPrefix(text, "0x")
+	base := 16
+	if !ok {
+		base = 10
+	}
+	n, err := strconv.ParseUint(digits, base, 63)
+	if err != nil || n > uint64(MaxMemory) {
+		return 0, fieldError(1, 1, text)
+	}
+	return unit.Bytes(n), nil
+}
+
+// deviceClasses are the directories whose entries name PCI devices, and how such a name
+// starts: drm has connectors and render nodes too, cxl has ports and decoders.
 var deviceClasses = []struct{ dir, prefix string }{
-	{"net", ""}, {"infiniband", ""}, {"block", ""}, {"nvme", "nvme"},
-	{"drm", "card"}, {"accel", "accel"},
+	{"sys/class/net", ""}, {"sys/class/infiniband", ""}, {"sys/class/block", ""}, {"sys/class/nvme", "nvme"},
+	{"sys/class/drm", "card"}, {"sys/class/accel", "accel"}, {cxlDir, "mem"},
 }
 
 // deviceNames returns the kernel's names of devices by PCI address, from
@@ -145,11 +232,11 @@ var deviceClasses = []struct{ dir, prefix string }{
 func (t *tree) deviceNames() map[string][]string {
 	names := map[string][]string{}
 	for _, class := range deviceClasses {
-		for _, name := range t.names("sys/class/" + class.dir) {
-			if !strings.HasPrefix(name, class.prefix) || strings.Contains(name, "-") && class.dir == "drm" {
+		for _, name := range t.names(class.dir) {
+			if !strings.HasPrefix(name, class.prefix) || strings.Contains(name, "-") && class.prefix == "card" {
 				continue
 			}
-			if address, ok := t.pciParent("sys/class/" + class.dir + "/" + name); ok {
+			if address, ok := t.pciParent(class.dir + "/" + name); ok {
 				names[address] = append(names[address], name)
 			}
 		}

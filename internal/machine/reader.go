@@ -31,6 +31,8 @@ type tree struct {
 	splits unit.Opt[bool] // see splitsThreads
 	leaves map[int]leaf   // by cache index, of the first CPU that had it
 	asked  bool           // a CPU's caches were read
+
+	bridged map[string][]string // see recordedBridges
 }
 
 // read returns a file's text without the newline and NULs around it.

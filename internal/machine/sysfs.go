@@ -20,6 +20,8 @@ const (
 // ErrNoCPU means that a tree describes no CPU, so it is not a machine's.
 var ErrNoCPU = errors.New("no CPU found: the tree must hold sys/devices/system/cpu")
 
+var errNoneOnline = errors.New("no CPU is online: a kernel runs on one at least")
+
 // ParseSysfs reads a machine from a tree rooted at its "/" (sys/devices/system and,
 // where present, proc). A missing file leaves a value unknown. The error joins
 // everything that could not be read or believed; the machine beside it holds the rest
@@ -28,7 +30,8 @@ var ErrNoCPU = errors.New("no CPU found: the tree must hold sys/devices/system/c
 // Give a recorded tree as os.Root.FS, not os.DirFS: the absolute links in it must
 // not lead to this host's own /sys.
 //
-//  1. CPUs are the cpuN directories and whatever cpu/online names.
+//  1. CPUs are the cpuN directories. Where there are none at all, the tree was cut down to
+//     what cpu/online names.
 //  2. Nodes are the nodeN directories; without any, one node 0 has it all.
 //  3. A CPU's node is the one that claims it, or else that of its own cpuN/nodeM link.
 //     If several claim it, the link decides, then the lowest id: no CPU is ever given
@@ -43,13 +46,19 @@ func ParseSysfs(fsys fs.FS, origin string) (Machine, error) {
 	if m.CPUs = t.cpus(); len(m.CPUs) == 0 {
 		return Machine{}, errors.Join(append([]error{ErrNoCPU}, t.errs...)...)
 	}
-	t.online = m.OnlineCPUs()
+	if t.online = m.OnlineCPUs(); t.online.IsEmpty() {
+		return Machine{}, errors.Join(append([]error{fmt.Errorf("read %s/online: %w: %w", cpuDir, ErrMalformed, errNoneOnline)}, t.errs...)...)
+	}
 	t.topologies(&m)
 	t.dropUndescribed(&m)
 	t.allCaches(&m)
 	t.nodes(&m)
 	t.tiers(&m)
+	t.kinds(&m)
 	t.devices(&m)
+	t.dax(&m)
+	t.xgmi(&m)
+	slices.Sort(m.Doubts)
 	m.PageSize = load(t, "proc/hwloc-nofile-info", parsePageSize).Or(unit.None[unit.Bytes]())
 	return m, errors.Join(t.errs...)
 }
@@ -69,6 +78,10 @@ func (t *tree) cpus() []CPU {
 		online = unit.Some(t.onlineOnes(all))
 	}
 	on := online.Or(set.CPUSet{})
+	if extra := on.Minus(all); !all.IsEmpty() && !extra.IsEmpty() {
+		t.malformed(cpuDir+"/online", fmt.Errorf("line 1: it names cpus %v, which have no folder beside it", extra))
+		on = on.Intersect(all)
+	}
 	var cpus []CPU
 	for id := range all.Union(on).All() {
 		cpus = append(cpus, CPU{ID: id, Online: on.Has(id)})
@@ -112,12 +125,16 @@ func (t *tree) nodes(m *Machine) {
 	claims := map[int]set.CPUSet{}
 	for _, id := range ids {
 		files := t.names(nodePath(id, ""))
-		m.Nodes = append(m.Nodes, Node{
+		n := Node{
 			ID:         id,
 			Memory:     load(t, nodePath(id, "meminfo"), parseMemTotal),
 			Access:     t.access(id, numbered(files, "access")),
 			SideCaches: t.sideCaches(id, slices.Contains(files, "memory_side_cache")),
-		})
+		}
+		if slices.Contains(files, "hugepages") {
+			n.HugePages = t.hugePages(nodePath(id, "hugepages"), n.Memory)
+		}
+		m.Nodes = append(m.Nodes, n)
 		claims[id] = t.cpuList(nodePath(id, "cpumap"), nodePath(id, "cpulist")).Or(set.CPUSet{})
 	}
 	t.assign(m, claims)
@@ -136,7 +153,8 @@ func (t *tree) nodeIDs() []int {
 
 // oneNode describes a machine whose kernel has no nodes.
 func (t *tree) oneNode(m *Machine) {
-	m.Nodes = []Node{{ID: 0, Memory: load(t, "proc/meminfo", parseMemTotal)}}
+	memory := load(t, "proc/meminfo", parseMemTotal)
+	m.Nodes = []Node{{ID: 0, Memory: memory, HugePages: t.hugePages("sys/kernel/mm/hugepages", memory)}}
 	m.Distances = [][]unit.Opt[int]{{unit.Some(LocalDistance)}}
 	for i := range m.CPUs {
 		m.CPUs[i].Node = unit.Some(0)
@@ -155,13 +173,20 @@ func (t *tree) assign(m *Machine, claims map[int]set.CPUSet) {
 			contested[claimants] = contested[claimants].With(c.ID)
 		}
 	}
+	var doubts []string
 	for nodes, cpus := range contested {
-		m.Doubts = append(m.Doubts, fmt.Sprintf("nodes %v all claim cpus %v: each cpu was given to one of them", nodes, cpus))
+		doubts = append(doubts, fmt.Sprintf("nodes %v all claim cpus %v: each cpu was given to one of them", nodes, cpus))
 	}
-	slices.Sort(m.Doubts)
-	for _, doubt := range m.Doubts {
-		t.failed("read", nodeDir, fmt.Errorf("%w: %s", ErrMalformed, doubt))
+	slices.Sort(doubts)
+	for _, d := range doubts {
+		t.doubt(m, nodeDir, d)
 	}
+}
+
+// doubt notes that files contradict each other.
+func (t *tree) doubt(m *Machine, where, what string) {
+	m.Doubts = append(m.Doubts, what)
+	t.failed("read", where, fmt.Errorf("%w: %s", ErrMalformed, what))
 }
 
 // nodeOf decides the node of a CPU (3).

@@ -54,9 +54,11 @@ func cpuTree(tree fstest.MapFS, m Machine, c CPU) {
 	put("topology/die_cpus_list", c.ID)
 	put("topology/core_id", c.Core.Or(0)%2)
 	put("topology/core_cpus", m.Cores[c.Core.Or(0)].Mask())
-	put("cache/index0/level", 1)
-	put("cache/index0/type", "Data")
-	put("cache/index0/shared_cpu_list", c.ID)
+	if len(m.Inner) > 0 { // each CPU's L1
+		put("cache/index0/level", 1)
+		put("cache/index0/type", "Data")
+		put("cache/index0/shared_cpu_list", c.ID)
+	}
 	for i, cache := range []Cache{m.L2s[c.L2.Or(0)], m.LLCs[c.LLC.Or(0)]} {
 		index := fmt.Sprintf("cache/index%d/", i+2)
 		put(index+"level", cache.Level)
@@ -103,6 +105,7 @@ func addCore(m *Machine, n *Node, cpu, group int) int {
 	m.L2s = append(m.L2s, Cache{Level: 2, CPUs: pair, Size: unit.Some(256 * unit.KiB)})
 	for id := range pair.All() {
 		m.CPUs = append(m.CPUs, CPU{ID: id, Node: unit.Some(n.ID), Core: own, L2: own, Online: true})
+		m.Inner = append(m.Inner, Cache{Level: 1, CPUs: set.FromCPUs(id)})
 	}
 	return cpu + 2
 }
@@ -222,7 +225,9 @@ func TestNoCPU(t *testing.T) {
 // A malformed file is reported with its place, and only its values are unknown.
 func TestMalformedFilesAreReported(t *testing.T) {
 	tree := fstest.MapFS{
-		cpuDir + "/online": file("0-3"),
+		cpuDir + "/online":                            file("0-3"),
+		cpuDir + "/cpu1/crash_notes":                  file(""),
+		cpuDir + "/cpu2/crash_notes":                  file(""),
 		cpuDir + "/cpu0/topology/physical_package_id": file("zero"),
 		cpuDir + "/cpu0/cache/index3/level":           file("3"),
 		cpuDir + "/cpu0/cache/index3/type":            file("Unified"),

@@ -25,6 +25,8 @@ func Usable(m machine.Machine, err error, from string) (machine.Machine, []strin
 		}), nil
 	}
 	switch {
+	case errors.Is(err, machine.ErrNoCPU) && len(problems) > 1: // why none was found
+		err = errors.New(problems[1])
 	case errors.Is(err, machine.ErrNoCPU):
 		err = machine.ErrNoCPU
 	case len(problems) > 0:

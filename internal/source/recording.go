@@ -5,14 +5,14 @@ package source
 import (
 	"errors"
 	"fmt"
-	"os"
 
+	"homenode/internal/kernel/unix"
 	"homenode/internal/window"
 )
 
 // Recording reads a whole recording of windows; one without a window is refused.
 func Recording(path string) (window.Recording, error) {
-	f, err := os.Open(path)
+	f, err := unix.OpenNamed(path)
 	if err != nil {
 		return window.Recording{}, fmt.Errorf("read recording: %w", err)
 	}

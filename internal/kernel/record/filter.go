@@ -60,6 +60,20 @@ func counters(text string) string {
 	return tokens(text, func(s string) bool { return decimal.MatchString(s) || len(s) <= 48 && name.MatchString(s) })
 }
 
+// kfdKeys tell where a GPU is and how it is linked; "unique_id" is its serial number.
+var kfdKeys = []string{"domain", "location_id", "type", "node_from", "node_to", "weight", "min_bandwidth", "max_bandwidth"}
+
+// kfdProperties keeps the lines of these keys.
+func kfdProperties(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) == 2 && slices.Contains(kfdKeys, f[0]) && decimal.MatchString(f[1]) {
+			b.WriteString(f[0] + " " + f[1] + "\n")
+		}
+	}
+	return b.String()
+}
+
 // words are settings: one choice of a few, the chosen one in brackets.
 func words(text string) string {
 	return tokens(text, func(s string) bool {

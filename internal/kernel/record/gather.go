@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"runtime"
 	"slices"
@@ -48,6 +49,8 @@ func Gather(root fs.FS, page unit.Opt[unit.Bytes]) (Tree, error) {
 		g.rule(r)
 	}
 	g.classLinks()
+	g.bridges()
+	g.drivers()
 	if size, ok := page.Get(); ok && !g.saved[noFilePath] {
 		g.add(File{Path: noFilePath, Data: fmt.Appendf(nil, "Architecture: %s\nPageSize: %d\n", machineName(), size)})
 	}
@@ -78,7 +81,7 @@ type gatherer struct {
 func (g *gatherer) add(f File) {
 	steps := strings.Split(f.Path, "/")
 	for i, s := range steps {
-		if s != "" && !pciAddress.MatchString(s) {
+		if s != "" && !pciAddress.MatchString(s) && !count.MatchString(s) {
 			steps[i] = g.anon.of(s)
 		}
 	}
@@ -189,8 +192,7 @@ var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-
 // classLinks saves the PCI device of a name: sys/class/net/eth0 leads to
 // …/0000:02:00.0/net/eth0, or, before 2.6.25, its "device" to …/0000:02:00.0.
 func (g *gatherer) classLinks() {
-	for _, class := range []string{"net", "infiniband", "block", "nvme", "drm"} {
-		dir := "sys/class/" + class
+	for _, dir := range []string{"sys/class/net", "sys/class/infiniband", "sys/class/block", "sys/class/nvme", "sys/class/drm", "sys/class/accel", "sys/bus/cxl/devices"} {
 		for _, name := range g.list(dir) {
 			g.classLink(dir+"/"+name, dir, 2)
 			g.classLink(dir+"/"+name+"/device", dir+"/"+name, 0)
@@ -220,5 +222,37 @@ func (g *gatherer) classLink(path, dir string, after int) {
 		return
 	}
 }
+
+// bridges saves the way to each PCI device as folders, which the links of sys/bus/pci would
+// lead through: those cannot be saved beside what the device's folder has.
+func (g *gatherer) bridges() {
+	for _, address := range g.list(strings.TrimSuffix(pci, "/")) {
+		target, err := fs.ReadLink(g.root, pci+address)
+		if err != nil || !pciAddress.MatchString(address) {
+			continue
+		}
+		way := "sys/devices/pci/"
+		for _, step := range strings.Split(target, "/") {
+			if pciAddress.MatchString(step) {
+				way += step + "/"
+			}
+		}
+		g.add(File{Path: way})
+	}
+}
+
+// drivers saves which driver has a dax device.
+func (g *gatherer) drivers() {
+	const dir = "sys/bus/dax/devices"
+	for _, name := range g.list(dir) {
+		target, err := fs.ReadLink(g.root, dir+"/"+name+"/driver")
+		if driver := path.Base(target); err == nil && plain.MatchString(driver) && plain.MatchString(name) {
+			g.add(File{Path: dir + "/" + name + "/driver", Link: "../../drivers/" + driver})
+		}
+	}
+}
+
+// count is the name of a folder that the kernel numbers: kfd/topology/nodes/1.
+var count = regexp.MustCompile(`^[0-9]{1,4}$`)
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -13,6 +13,7 @@ const (
 	cpu  = "sys/devices/system/cpu/"
 	node = "sys/devices/system/node/"
 	pci  = "sys/bus/pci/devices/"
+	kfd  = "sys/class/kfd/kfd/topology/nodes/"
 )
 
 // rules is all that is saved. Before you add a line: can the file identify its owner,
@@ -36,6 +37,12 @@ var rules = []rule{
 	{node + "node#/{cpulist,cpumap,distance}", numbers},
 	{node + "node#/{meminfo,numastat,vmstat}", counters},
 	{node + "node#/hugepages/hugepages-*/{nr_hugepages,free_hugepages,surplus_hugepages}", numbers},
+	{"sys/kernel/mm/hugepages/hugepages-*/nr_hugepages", numbers},
+	{"sys/devices/{cpu_core,cpu_atom,cpu_lowpower}/cpus", numbers},
+	{"sys/bus/dax/devices/dax*/{size,target_node}", numbers},
+	{"sys/bus/cxl/devices/mem#/{ram,pmem}/size", numbers},
+	{kfd + "#/properties", kfdProperties},
+	{kfd + "#/io_links/#/properties", kfdProperties},
 	{node + "node#/access#/initiators/{read_bandwidth,read_latency,write_bandwidth,write_latency}", numbers},
 	{node + "node#/access#/initiators/node#/", nil},
 	{node + "node#/access#/targets/node#/", nil},

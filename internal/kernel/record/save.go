@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"homenode/internal/kernel/unix"
 )
 
 // ErrExists means that nothing was overwritten.
@@ -83,7 +85,7 @@ func replace(out, fresh, aside string) error {
 
 // isRecord recognises a record by its README: another folder must not be removed.
 func isRecord(dir string) bool {
-	data, err := os.ReadFile(filepath.Join(dir, readmeFile))
+	data, err := unix.ReadAtMost(filepath.Join(dir, readmeFile), int64(len(readme)))
 	return err == nil && string(data) == readme
 }
 
@@ -109,7 +111,7 @@ func (t Tree) writeFolder(dir string) error {
 
 // Load reads an archive.
 func Load(path string) (Tree, error) {
-	f, err := os.Open(path)
+	f, err := unix.OpenNamed(path)
 	if err != nil {
 		return Tree{}, fmt.Errorf("read archive: %w", err)
 	}

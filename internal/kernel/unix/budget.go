@@ -53,9 +53,38 @@ func (b *Budget) Spend(bytes int) error {
 	return b.of.Spend(bytes)
 }
 
-// ReadAtMost reads a file that a user names, of at most so many bytes.
+// pipePatience is how long OpenNamed's reader waits for the next bytes of a pipe or a
+// terminal: a program that writes hwloc's XML takes some seconds. Raising it keeps a user
+// waiting for a writer that never comes.
+const pipePatience = 20 * time.Second
+
+// OpenNamed opens a file that a user names. Reading it does not wait for ever: a FIFO that
+// no process writes to is empty, one whose writer is silent fails.
+func OpenNamed(path string) (io.ReadCloser, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|sys.O_NONBLOCK|sys.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &named{f, pipePatience}, nil
+}
+
+type named struct {
+	*os.File
+	patience time.Duration
+}
+
+func (n *named) Read(b []byte) (int, error) {
+	_ = n.SetReadDeadline(time.Now().Add(n.patience)) // a regular file has none, and needs none
+	k, err := n.File.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("read %s: its writer was silent for %v: give a regular file", n.Name(), n.patience)
+	}
+	return k, err
+}
+
+// ReadAtMost reads a file that a user names, of at most so many bytes, as OpenNamed does.
 func ReadAtMost(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := OpenNamed(path)
 	if err != nil {
 		return nil, err
 	}

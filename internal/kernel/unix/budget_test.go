@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	sys "golang.org/x/sys/unix"
 )
 
 // A reading ends where its budget does, and takes no more memory than a line.
@@ -79,6 +81,39 @@ func TestReadAtMost(t *testing.T) {
 		if !errors.Is(err, ErrTooLarge) || data != nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %q, %v", file, data, err)
 		}
+	}
+}
+
+// A FIFO does not stop the reader, whether or not a process has it open for writing. One
+// that is written to is read: 'topo --from-hwloc <(lstopo --of xml)'.
+func TestFIFOsDoNotStopTheReader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := sys.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := ReadAtMost(path, 9); err != nil || len(data) > 0 {
+		t.Errorf("no writer: %q, %v", data, err)
+	}
+	writer, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenNamed(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.(*named).patience = 10 * time.Millisecond
+	if data, err := readAtMost(f, path, 9); err == nil || len(data) > 0 || !strings.Contains(err.Error(), "silent for 10ms") {
+		t.Errorf("a silent writer: %q, %v", data, err)
+	}
+	if _, err := writer.WriteString("text"); err != nil {
+		t.Fatal(err)
+	}
+	go writer.Close()
+	f.(*named).patience = pipePatience
+	if data, err := readAtMost(f, path, 9); err != nil || string(data) != "text" {
+		t.Errorf("a writer: %q, %v", data, err)
 	}
 }
 

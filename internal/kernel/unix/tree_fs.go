@@ -46,11 +46,68 @@ func newTreeFS(dir string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return old.FS(), nil
+	return rootFS{old.FS(), old}, nil
 }
 
-// open does not wait: a FIFO in a tree must not stop the reader.
-func (t *treeFS) open(name string) (int, error) { return t.openAs(name, sys.O_RDONLY|sys.O_NONBLOCK) }
+// rootFS is os.Root's tree, of which only files and directories are opened: opening a FIFO
+// waits for a writer.
+type rootFS struct {
+	fs.FS
+	root *os.Root
+}
+
+// Open opens a file or a directory.
+func (r rootFS) Open(name string) (fs.File, error) {
+	if err := r.check(name); err != nil {
+		return nil, err
+	}
+	return r.FS.Open(name)
+}
+
+// ReadFile reads a whole file.
+func (r rootFS) ReadFile(name string) ([]byte, error) {
+	if err := r.check(name); err != nil {
+		return nil, err
+	}
+	return fs.ReadFile(r.FS, name)
+}
+
+// ReadLink returns where a link points to.
+func (r rootFS) ReadLink(name string) (string, error) { return fs.ReadLink(r.FS, name) }
+
+// Lstat describes a file, or the link itself.
+func (r rootFS) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(r.FS, name) }
+
+func (r rootFS) check(name string) error {
+	if !fs.ValidPath(name) {
+		return pathError("open", name, fs.ErrInvalid)
+	}
+	info, err := r.root.Stat(name)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = pathError("open", name, errNotKernelFile)
+	}
+	return err
+}
+
+var errNotKernelFile = errors.New("it is a FIFO, a socket or a device: a recorded tree has only files, folders and links")
+
+// open opens a file or a directory and refuses all else. It does not wait: a FIFO in a
+// tree must not stop the reader, neither here nor in the first read.
+func (t *treeFS) open(name string) (int, error) {
+	fd, err := t.openAs(name, sys.O_RDONLY|sys.O_NONBLOCK|sys.O_NOCTTY)
+	if err != nil {
+		return 0, err
+	}
+	var st sys.Stat_t
+	if err = sys.Fstat(fd, &st); err == nil && st.Mode&sys.S_IFMT != sys.S_IFREG && st.Mode&sys.S_IFMT != sys.S_IFDIR {
+		err = errNotKernelFile
+	}
+	if err != nil {
+		sys.Close(fd)
+		return 0, err
+	}
+	return fd, nil
+}
 
 func (t *treeFS) openAs(name string, flags uint64) (int, error) {
 	how := sys.OpenHow{Flags: flags | sys.O_CLOEXEC, Resolve: sys.RESOLVE_BENEATH | sys.RESOLVE_NO_MAGICLINKS}

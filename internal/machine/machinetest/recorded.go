@@ -21,10 +21,11 @@ import (
 // wanted are the files that we or hwloc read, of lists and masks the mask. The
 // rest of an archive (memory blocks, power, DMI) is most of it.
 var wanted = regexp.MustCompile(`^(proc/[^/]+|proc/self/[^/]+|proc/driver/nvidia/.*|sys/fs/cgroup/.*|cgroup/.*|dev/cpuset/.*|` +
+	`sys/devices/cpu_[a-z]+/cpus|sys/kernel/mm/hugepages/.*|sys/bus/(dax|cxl)/.*|sys/devices/.*/(dax|mem)[0-9.]+/((ram|pmem)/size|size|target_node|driver)|` +
 	`sys/bus/pci/devices/[^/]+|sys/class/(net|block|infiniband|nvme|drm)/[^/]+|sys/devices/virtual/memory_tiering/.*|` +
 	`sys/devices/pci.*/(class|vendor|device|numa_node|local_cpu.*|config|revision|subsystem_.*)|` +
-	`sys/devices/system/(cpu|node)/([a-z_]+|cpu\d+/(online|node\d+|topology/[a-z]+_(id|cpus|siblings)|cache/index\d+/(level|type|size|id|shared_cpu_map))|` +
-	`node\d+/(cpulist|cpumap|distance|meminfo|access.*|memory_side_cache/.*)))$`)
+	`sys/devices/system/(cpu|node)/([a-z_]+|cpu\d+/(online|cpu_capacity|node\d+|topology/[a-z_]+_(id|cpus|siblings)|cache/index\d+/(level|type|size|id|shared_cpu_map))|` +
+	`node\d+/(cpulist|cpumap|distance|meminfo|access.*|memory_side_cache/.*|hugepages/.*)))$`)
 
 // Unpack reads an archive into memory, rooted at the machine's "/", however deep in
 // the archive that is.

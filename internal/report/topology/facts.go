@@ -29,7 +29,8 @@ type facts struct {
 	noCPUs          set.NodeSet
 	threads         unit.Opt[int]        // of the largest core
 	memory          unit.Opt[unit.Bytes] // of all nodes; unknown when one is
-	profile         *profile.Profile     // nil: nobody measured it
+	far             int                  // the largest distance that is a way
+	profile         *profile.Profile     // nil: it was not measured
 }
 
 func newFacts(m machine.Machine, options ...Option) facts {
@@ -45,10 +46,11 @@ func newFacts(m machine.Machine, options ...Option) facts {
 		f.threads = unit.Some(max(f.threads.Or(0), core.Len()))
 	}
 	f.memory = unit.Some(unit.Bytes(0))
-	for _, n := range m.Nodes {
+	for _, n := range m.Nodes { // the sum cannot overflow: see machine.MaxMemory
 		b, ok := n.Memory.Get()
 		f.memory = unit.OptOf(f.memory.Or(0)+b, ok && f.memory.Known())
 	}
+	f.far = f.farthestWay()
 	for _, set := range options {
 		set(&f)
 	}
@@ -162,6 +164,9 @@ func times(d int) string {
 // about is the second line: caches, pages, where it was read.
 func (f facts) about() string {
 	parts := []string{caches("L2", f.L2s), caches("LLC", f.LLCs)}
+	if len(f.Inner) > 0 {
+		parts = append([]string{caches("L1", f.Inner)}, parts...)
+	}
 	if page, ok := f.PageSize.Get(); ok {
 		parts = append(parts, "pages of "+page.String())
 	}
@@ -173,11 +178,12 @@ func caches(what string, list []machine.Cache) string {
 	type kind struct {
 		level, cpus int
 		size        unit.Opt[unit.Bytes]
+		letter      string
 	}
 	var kinds []kind
 	counts := map[kind]int{}
 	for _, c := range list {
-		k := kind{c.Level, c.CPUs.Len(), c.Size}
+		k := kind{c.Level, c.CPUs.Len(), c.Size, cacheLetter(c)}
 		if counts[k]++; counts[k] == 1 {
 			kinds = append(kinds, k)
 		}
@@ -189,12 +195,23 @@ func caches(what string, list []machine.Cache) string {
 			parts = append(parts, fmt.Sprintf("%d other kinds", len(kinds)-most))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d × L%d %s for %s each", counts[k], k.level, cacheSize(k.size), render.Count(k.cpus, "CPU")))
+		parts = append(parts, fmt.Sprintf("%d × L%d%s %s for %s each", counts[k], k.level, k.letter, cacheSize(k.size), render.Count(k.cpus, "CPU")))
 	}
 	if len(parts) == 0 {
 		return what + " " + unknown
 	}
 	return strings.Join(parts, ", ")
+}
+
+// cacheLetter tells an L1 of data from one of instructions.
+func cacheLetter(c machine.Cache) string {
+	switch {
+	case c.Instr:
+		return "i"
+	case c.Level == 1:
+		return "d"
+	}
+	return ""
 }
 
 // coresOf counts the cores that have a CPU on a node; unknown when a CPU's is.

@@ -38,7 +38,11 @@ type document struct {
 	Access    []accessDoc          `json:"access"`
 	Profile   []profileDoc         `json:"profile"`
 	SideCache []sideCacheDoc       `json:"side_caches"`
+	Caches    []cacheDoc           `json:"inner_caches"`
+	Kinds     []machine.CPUKind    `json:"cpu_kinds"`
 	Devices   []deviceDoc          `json:"devices"`
+	DAX       []machine.DAX        `json:"dax"`
+	Links     []machine.Links      `json:"links"`
 	CoreList  []coreDoc            `json:"core_list"`
 	CPUList   []machine.CPU        `json:"cpu_list"`
 	Doubts    []string             `json:"doubts"`
@@ -53,6 +57,10 @@ type nodeDoc struct {
 	Memory    unit.Opt[unit.Bytes] `json:"memory_bytes"`
 	Distances []unit.Opt[int]      `json:"distances"`
 	Tier      unit.Opt[int]        `json:"tier"`
+	Near      set.CPUSet           `json:"near_cpus"`
+	NearNodes set.NodeSet          `json:"near_nodes"`
+	NearHow   unit.Opt[string]     `json:"near_how"`
+	HugePages []machine.HugePages  `json:"huge_pages"`
 }
 
 type groupDoc struct {
@@ -64,6 +72,7 @@ type cacheDoc struct {
 	Level int                  `json:"level"`
 	Size  unit.Opt[unit.Bytes] `json:"size_bytes"`
 	ID    unit.Opt[int]        `json:"id"`
+	Type  string               `json:"type,omitempty"`
 }
 
 type accessDoc struct {
@@ -87,6 +96,9 @@ type deviceDoc struct {
 	Device  unit.Opt[string]    `json:"device"`
 	Node    unit.Opt[int]       `json:"node"`
 	CPUs    set.CPUSet          `json:"cpus"`
+	Bridges []string            `json:"bridges"`
+	// Memory is of a CXL device.
+	Memory unit.Opt[unit.Bytes] `json:"memory_bytes,omitzero"`
 }
 
 type coreDoc struct {
@@ -112,7 +124,8 @@ func newDocument(f facts, problems []string) document {
 		Cores: unit.OptOf(len(f.Cores), len(f.Cores) > 0), SMT: f.threads, Memory: f.memory, PageSize: f.PageSize,
 		Nodes: f.nodeDocs(), NoCPUs: f.noCPUs, Packages: groupDocs(f.Packages), Dies: groupDocs(f.Dies),
 		LLCs: cacheDocs(f.LLCs), L2s: cacheDocs(f.L2s), Tiers: orEmpty(f.tiers()), Access: f.accessDocs(), Profile: f.profileDocs(),
-		SideCache: f.sideCacheDocs(), Devices: f.deviceDocs(), CoreList: f.coreDocs(), CPUList: orEmpty(f.CPUs),
+		SideCache: f.sideCacheDocs(), Caches: f.innerDocs(), Kinds: orEmpty(f.Kinds),
+		Devices: f.deviceDocs(), DAX: orEmpty(f.DAX), Links: orEmpty(f.Links), CoreList: f.coreDocs(), CPUList: orEmpty(f.CPUs),
 		Doubts: orEmpty(f.Doubts), Problems: render.Each(problems, render.Printable),
 	}
 }
@@ -128,7 +141,9 @@ func orEmpty[T any](list []T) []T {
 func (f facts) nodeDocs() []nodeDoc {
 	docs := []nodeDoc{}
 	for _, n := range f.Nodes {
-		d := nodeDoc{ID: n.ID, CPUs: n.CPUs, Cores: f.coresOf(n), Packages: orEmpty(f.packagesOf(n)), Memory: n.Memory, Tier: n.Tier}
+		near, how := f.NearCPUs(n.ID)
+		d := nodeDoc{ID: n.ID, CPUs: n.CPUs, Cores: f.coresOf(n), Packages: orEmpty(f.packagesOf(n)), Memory: n.Memory, Tier: n.Tier,
+			Near: near, NearNodes: f.nodesOf(near), NearHow: unit.OptOf(string(how), how != machine.NearnessUnset), HugePages: orEmpty(n.HugePages)}
 		for _, to := range f.Nodes {
 			d.Distances = append(d.Distances, f.Distance(n.ID, to.ID))
 		}
@@ -149,6 +164,19 @@ func cacheDocs(caches []machine.Cache) []cacheDoc {
 	docs := []cacheDoc{}
 	for _, c := range caches {
 		docs = append(docs, cacheDoc{CPUs: c.CPUs, Level: c.Level, Size: c.Size, ID: c.ID})
+	}
+	return docs
+}
+
+// innerDocs are the caches that are neither L2 nor the last level, with their type: an L1
+// may hold instructions.
+func (f facts) innerDocs() []cacheDoc {
+	docs := cacheDocs(f.Inner)
+	for i, c := range f.Inner {
+		docs[i].Type = "data"
+		if c.Instr {
+			docs[i].Type = "instruction"
+		}
 	}
 	return docs
 }
@@ -177,7 +205,8 @@ func (f facts) deviceDocs() []deviceDoc {
 	docs := []deviceDoc{}
 	for _, d := range f.Devices {
 		docs = append(docs, deviceDoc{Address: d.Address, Class: d.Class, Names: orEmpty(d.Names),
-			Vendor: unit.OptOf(hex(d.Vendor), d.Vendor != 0), Device: unit.OptOf(hex(d.Model), d.Vendor != 0), Node: d.Node, CPUs: d.CPUs})
+			Vendor: unit.OptOf(hex(d.Vendor), d.Vendor != 0), Device: unit.OptOf(hex(d.Model), d.Vendor != 0), Node: d.Node, CPUs: d.CPUs,
+			Bridges: orEmpty(d.Bridges), Memory: d.Memory})
 	}
 	return docs
 }

@@ -114,6 +114,7 @@ text{font:12px system-ui,"DejaVu Sans",Arial,sans-serif;fill:#1a1f24}
 .llc{fill:#dce9f7;stroke:#8fb3da}
 .l2{fill:#f4f8fd;stroke:#6d96c4}
 .core{fill:#fff;stroke:#48698c}
+.core.k1{fill:#fdf3e1}.core.k2{fill:#e9f3e6}
 .core.off{fill:url(#hatch);stroke:#9aa5b0;stroke-dasharray:3 2}
 .part{stroke:#b9c9da}
 .group{fill:none;stroke:#9aa5b0;stroke-dasharray:2 3}
@@ -121,7 +122,7 @@ text{font:12px system-ui,"DejaVu Sans",Arial,sans-serif;fill:#1a1f24}
 .fill{fill:#2171b5}
 .fill.bare{fill:#d98a1f}
 .box{fill:#fff;stroke:#3b4754}
-.network{fill:#2171b5}.storage{fill:#5f6b76}.gpu{fill:#0b3c6f}.accelerator{fill:#9a5b00}.other{fill:#fff;stroke:#5f6b76}
+.network{fill:#2171b5}.storage{fill:#5f6b76}.gpu{fill:#0b3c6f}.accelerator{fill:#9a5b00}.cxl{fill:#7a4b00}.other{fill:#fff;stroke:#5f6b76}
 .mark{font-size:10px;font-weight:700;fill:#fff}
 .card{fill:#fff;stroke:#d7dce1}
 .cell{stroke:#fff}
@@ -130,9 +131,11 @@ text{font:12px system-ui,"DejaVu Sans",Arial,sans-serif;fill:#1a1f24}
 .num.light{fill:#fff}
 .num.local{font-weight:700}
 .head{font-size:11px;fill:#56616c}
+.tiny{font-size:8px}
 .rule{stroke:#d7dce1}
 .near{stroke:#0b3c6f;stroke-width:2.6}
 .next{stroke:#8fb3da;stroke-width:1.3}
+.far{stroke:#c3ccd5;stroke-width:.7}
 .dot{fill:#fff;stroke:#0b3c6f;stroke-width:2}
 .dot.bare{stroke:#b36b00;fill:#fff8ec}
 </style>

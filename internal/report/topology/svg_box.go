@@ -182,14 +182,24 @@ func (f facts) coreBoxes(cpus set.CPUSet, size cell) []*box {
 	var boxes []*box
 	for _, g := range f.groupBy(cpus, func(i int) (int, bool) { return f.CPUs[i].Core.Get() }) {
 		if g.known {
-			boxes = append(boxes, &box{class: "core", round: 2, cpus: g.cpus.IDs(), cell: size})
+			boxes = append(boxes, &box{class: "core" + f.kindClass(g.cpus), round: 2, cpus: g.cpus.IDs(), cell: size})
 			continue
 		}
 		for id := range g.cpus.All() {
-			boxes = append(boxes, &box{class: "core", round: 2, cpus: []int{id}, cell: size})
+			boxes = append(boxes, &box{class: "core" + f.kindClass(set.FromCPUs(id)), round: 2, cpus: []int{id}, cell: size})
 		}
 	}
 	return boxes
+}
+
+// kindClass tells the cores of a hybrid machine's further kinds from those of the first.
+func (f facts) kindClass(cpus set.CPUSet) string {
+	for i, k := range f.Kinds {
+		if i > 0 && cpus.Overlaps(k.CPUs) {
+			return " k" + strconv.Itoa(min(i, 2))
+		}
+	}
+	return ""
 }
 
 // offlineBoxes are CPUs of which no more is known than that they exist.

@@ -3,25 +3,29 @@
 package topology
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// graph is who is near to whom: the pairs at the smallest distance between two
-// nodes, and those at the next.
+// graph is who is near to whom: all pairs of nodes, by distance.
 type graph struct {
-	order      []int // node ids around the circle
-	near, next [][2]int
-	at         [2]int // the distances
+	order  []int // node ids around the circle
+	levels []graphLevel
+}
+
+// graphLevel is the pairs at one distance.
+type graphLevel struct {
+	distance int
+	pairs    [][2]int
 }
 
 // Nodes in a graph: of fewer there is nothing to see, of more nothing is seen.
 const minGraph, maxGraph = 4, 24
 
-// newGraph is false where a picture would say nothing: all pairs are equal, or
-// too many lines cross.
+// newGraph is false where a picture would say nothing: all pairs are equal, or too many
+// lines cross. A pair without a known way has no line.
 func (f facts) newGraph() (graph, bool) {
 	n := len(f.Nodes)
 	if n < minGraph || n > maxGraph {
@@ -29,29 +33,18 @@ func (f facts) newGraph() (graph, bool) {
 	}
 	g := graph{order: f.around()}
 	pairs := map[int][][2]int{}
-	var levels []int
 	for i, a := range g.order {
 		for _, b := range g.order[i+1:] {
-			d, ok := f.between(a, b)
-			if !ok {
-				return graph{}, false
+			if d, ok := f.between(a, b); ok && d != noWay {
+				pairs[d] = append(pairs[d], [2]int{a, b})
 			}
-			if pairs[d] == nil {
-				levels = append(levels, d)
-			}
-			pairs[d] = append(pairs[d], [2]int{a, b})
 		}
 	}
-	slices.Sort(levels)
-	if len(levels) < 2 || 4*len(pairs[levels[0]]) < n { // of so few lines the table says enough
-		return graph{}, false
+	for d, p := range pairs {
+		g.levels = append(g.levels, graphLevel{d, p})
 	}
-	g.at = [2]int{levels[0], levels[1]}
-	g.near, g.next = pairs[levels[0]], pairs[levels[1]]
-	if len(g.next) > 2*n { // a web that hides the rest
-		g.next = nil
-	}
-	return g, true
+	slices.SortFunc(g.levels, func(a, b graphLevel) int { return a.distance - b.distance })
+	return g, len(g.levels) > 1
 }
 
 // between is the shorter of both ways.
@@ -61,15 +54,48 @@ func (f facts) between(a, b int) (int, bool) {
 	return min(there, back), ok1 && ok2
 }
 
-// around is the order on the circle: packages stay together.
+// around is the order on the circle: packages stay together, and memory with its CPUs.
 func (f facts) around() []int {
 	var ids []int
 	for _, fr := range f.frames() {
-		for _, n := range fr.nodes {
-			ids = append(ids, n.node.ID)
+		for _, top := range fr.nodes {
+			for _, n := range top.all() {
+				ids = append(ids, n.node.ID)
+			}
 		}
 	}
 	return ids
+}
+
+// class is how the lines of a level look: the nearest are thick, the next thin. A level of
+// so many lines that they would hide the others is pale, and so is all that is farther.
+func (g graph) class(level int) string {
+	switch {
+	case level == 0:
+		return "near"
+	case level == 1 && len(g.levels[1].pairs) <= 2*len(g.order):
+		return "next"
+	}
+	return "far"
+}
+
+// says names the lines' distances: "thick: distance 16; thin: 22; pale: 28, 33".
+func (g graph) says() string {
+	by := map[string][]string{}
+	for i, l := range g.levels {
+		by[g.class(i)] = append(by[g.class(i)], strconv.Itoa(l.distance))
+	}
+	parts := []string{"thick: distance " + by["near"][0]}
+	for _, c := range [][2]string{{"next", "thin"}, {"far", "pale"}} {
+		list := by[c[0]]
+		if len(list) > 4 {
+			list = []string{list[0], list[1], "…", list[len(list)-1]}
+		}
+		if len(list) > 0 {
+			parts = append(parts, c[1]+": "+strings.Join(list, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 func (f facts) graphPanel() (panel, bool) {
@@ -78,11 +104,7 @@ func (f facts) graphPanel() (panel, bool) {
 		return panel{}, false
 	}
 	side := min(420, 200+float64(len(g.order))*7)
-	p := panel{title: "Nearest nodes", w: side, h: side,
-		sub: fmt.Sprintf("thick: distance %d; thin: %d", g.at[0], g.at[1])}
-	if g.next == nil {
-		p.sub = fmt.Sprintf("lines: distance %d", g.at[0])
-	}
+	p := panel{title: "Links between nodes", sub: g.says(), w: side, h: side}
 	p.draw = func(c *canvas, x, y float64) { f.drawGraph(c, g, x+side/2, y+side/2, side/2-16) }
 	return p, true
 }
@@ -93,12 +115,9 @@ func (f facts) drawGraph(c *canvas, g graph, x, y, r float64) {
 		angle := 2*math.Pi*(float64(i)+0.5)/float64(len(g.order)) - math.Pi/2
 		at[id] = [2]float64{x + r*math.Cos(angle), y + r*math.Sin(angle)}
 	}
-	for _, lines := range []struct {
-		class string
-		pairs [][2]int
-	}{{"next", g.next}, {"near", g.near}} {
-		for _, p := range lines.pairs {
-			c.Line(at[p[0]][0], at[p[0]][1], at[p[1]][0], at[p[1]][1], lines.class)
+	for i, l := range slices.Backward(g.levels) { // the nearest on top
+		for _, p := range l.pairs {
+			c.Line(at[p[0]][0], at[p[0]][1], at[p[1]][0], at[p[1]][1], g.class(i))
 		}
 	}
 	for _, id := range g.order {

@@ -46,6 +46,12 @@ func (f facts) signs() []sign {
 	} else {
 		square(24, "core", "a CPU by its number")
 	}
+	for i, k := range f.Kinds {
+		square(24, "core"+f.kindClass(k.CPUs), "kind: "+kindName(k))
+		if i == 2 {
+			break
+		}
+	}
 	if f.sharedL2() {
 		square(24, "l2", "share an L2")
 	}
@@ -76,7 +82,7 @@ func (f facts) sharedL2() bool {
 
 func (f facts) deviceSigns() []sign {
 	var list []sign
-	for _, class := range []machine.DeviceClass{machine.Network, machine.Storage, machine.GPU, machine.Accelerator} {
+	for _, class := range []machine.DeviceClass{machine.Network, machine.Storage, machine.GPU, machine.Accelerator, machine.CXLMemory} {
 		has := false
 		for _, d := range f.Devices {
 			has = has || d.Class == class

@@ -20,6 +20,7 @@ type nodeBox struct {
 	inside   string // its package, where no frame says so
 	notes    []string
 	cpus     *box
+	below    []*nodeBox // nodes without CPUs that are next to this one alone
 	devices  []machine.Device
 	w, h     float64
 	deviceAt float64
@@ -39,6 +40,7 @@ const (
 	framePad   = 10.0
 	frameTop   = 28.0
 	maxTags    = 8
+	stackGap   = 6.0
 )
 
 // drawNodes draws all nodes below y and returns the height it took.
@@ -83,7 +85,7 @@ func (f facts) frames() []frame {
 		}
 	}
 	if len(f.Nodes) == 1 || len(at) == 0 {
-		return []frame{{nodes: f.nodeBoxes(f.Nodes)}}
+		return []frame{{nodes: f.stack(f.nodeBoxes(f.Nodes))}}
 	}
 	by := make([][]machine.Node, len(f.Packages)+1)
 	for _, n := range f.Nodes {
@@ -103,9 +105,37 @@ func (f facts) frames() []frame {
 			label = "of no single package"
 		}
 		slices.SortStableFunc(nodes, func(a, b machine.Node) int { return rank(a) - rank(b) })
-		frames = append(frames, frame{label, f.nodeBoxes(nodes)})
+		frames = append(frames, frame{label, f.stack(f.nodeBoxes(nodes))})
 	}
 	return flatten(frames)
+}
+
+// stack puts a node without CPUs below the one that it is next to, as memory of that one:
+// beside it, its box would be as high and empty.
+func (f facts) stack(nodes []*nodeBox) []*nodeBox {
+	var tops []*nodeBox
+	for _, n := range nodes {
+		home, ok := f.nearestCPUs(n.node.ID)
+		at := slices.IndexFunc(tops, func(top *nodeBox) bool { return ok && n.bare && top.node.ID == home })
+		if at < 0 {
+			tops = append(tops, n)
+			continue
+		}
+		tops[at].below = append(tops[at].below, n)
+	}
+	return tops
+}
+
+// all is a box with those below it.
+func (n *nodeBox) all() []*nodeBox { return append([]*nodeBox{n}, n.below...) }
+
+// rest is the height of what is below the box.
+func (n *nodeBox) rest() float64 {
+	high := 0.0
+	for _, b := range n.below {
+		high += stackGap + b.h
+	}
+	return high
 }
 
 // flatten takes the frames away where each would have one node only.
@@ -130,20 +160,12 @@ func rank(n machine.Node) int {
 	return 0
 }
 
-// nearestCPUs is the node with CPUs that a node without is nearest to, if one is.
+// nearestCPUs is the node with CPUs that a node without is next to, if it is one.
 func (f facts) nearestCPUs(id int) (int, bool) {
-	best, at, alone := noWay, -1, false
-	for home := range f.NodesWithCPUs().All() {
-		d, ok := f.Distance(home, id).Get()
-		switch {
-		case !ok || d > best || d == noWay:
-		case d == best:
-			alone = false
-		default:
-			best, at, alone = d, home, true
-		}
-	}
-	return at, alone
+	near, _ := f.NearCPUs(id)
+	nodes := f.nodesOf(near)
+	home, ok := nodes.First()
+	return home, ok && nodes.Len() == 1
 }
 
 func (f facts) nodeBoxes(nodes []machine.Node) []*nodeBox {
@@ -159,10 +181,16 @@ func (f facts) notes(n machine.Node) []string {
 	var notes []string
 	if n.CPUs.IsEmpty() {
 		note := "no CPUs"
-		if home, ok := f.nearestCPUs(n.ID); ok {
-			note += "; nearest to node " + strconv.Itoa(home)
+		if near, how := f.NearCPUs(n.ID); how != machine.NearnessUnset {
+			nodes := f.nodesOf(near)
+			note += fmt.Sprintf("; next to %s %s", render.Plural(nodes.Len(), "node"), nodes)
 		}
 		notes = append(notes, note)
+	}
+	for _, p := range n.HugePages {
+		if p.Count.Or(0) > 0 {
+			notes = append(notes, p.Count.String()+" huge pages of "+p.Size.String())
+		}
 	}
 	if t, ok := n.Tier.Get(); ok {
 		notes = append(notes, "memory tier "+strconv.Itoa(t))
@@ -237,9 +265,11 @@ func (f facts) sizeNodes(frames []frame, width float64) {
 // layOutAll returns the largest width and height that the CPUs of a node take.
 func (f facts) layOutAll(frames []frame, width float64, size cell) (wide, high float64) {
 	for _, fr := range frames {
-		for _, n := range fr.nodes {
-			f.layOut(n, width, size)
-			wide, high = max(wide, n.cpus.w), max(high, n.cpus.h)
+		for _, top := range fr.nodes {
+			for _, n := range top.all() {
+				f.layOut(n, width, size)
+				wide, high = max(wide, n.cpus.w), max(high, n.cpus.h)
+			}
 		}
 	}
 	return wide, high
@@ -260,6 +290,9 @@ func (f facts) layOut(n *nodeBox, width float64, size cell) {
 	n.cpus.kids = append(n.cpus.kids, offlineBoxes(f.offlineOf(n.node.ID), size)...)
 	n.cpus.arrange(width - 2*nodePad)
 	n.w = width
+	if n.inside != "" && n.insideAt()+render.TextWidth(n.inside, 11)+8 > width-nodePad-render.TextWidth(memory(n.node), 13)*1.1 {
+		n.notes, n.inside = append([]string{n.inside}, n.notes...), "" // there is no room in the first line
+	}
 	n.h = nodePad + headHeight + noteHeight*float64(len(n.notes)) + n.cpus.h
 	n.deviceAt = n.h
 	if len(n.devices) > 0 {
@@ -287,6 +320,11 @@ func (f facts) packageBoxes(n machine.Node, size cell) []*box {
 		boxes = append(boxes, &box{class: "group", round: 4, pad: 6, gap: 6, label: "package " + strconv.Itoa(p), kids: f.cpuBoxes(here, size)})
 	}
 	return append(boxes, f.cpuBoxes(rest, size)...)
+}
+
+// insideAt is where the package stands, behind the node's name.
+func (n *nodeBox) insideAt() float64 {
+	return nodePad + render.TextWidth("node "+strconv.Itoa(n.node.ID), 13)*1.1 + 8
 }
 
 func (f facts) offlineOf(node int) set.CPUSet {
@@ -318,7 +356,7 @@ func drawFrames(c *canvas, row []frame, y, width float64, columns int, most unit
 	heights := make([]float64, lines)
 	for _, fr := range row {
 		for i, n := range fr.nodes {
-			heights[i/columns] = max(heights[i/columns], n.h)
+			heights[i/columns] = max(heights[i/columns], n.h+n.rest())
 		}
 	}
 	for _, h := range heights {
@@ -345,8 +383,14 @@ func drawNodesOf(c *canvas, nodes []*nodeBox, x, y float64, columns int, heights
 		if i > 0 && i%columns == 0 {
 			y += heights[i/columns-1] + gap
 		}
-		n.h = heights[i/columns]
-		n.draw(c, x+float64(i%columns)*(n.w+gap), y, most)
+		if !n.bare { // an empty box says less than a small one
+			n.h = heights[i/columns] - n.rest()
+		}
+		at := y
+		for _, b := range n.all() {
+			b.draw(c, x+float64(i%columns)*(n.w+gap), at, most)
+			at += b.h + stackGap
+		}
 	}
 }
 
@@ -359,7 +403,7 @@ func (n *nodeBox) draw(c *canvas, x, y float64, most unit.Bytes) {
 	in := n.w - 2*nodePad
 	c.text(x+nodePad, y+20, "name", "node "+strconv.Itoa(n.node.ID))
 	if n.inside != "" {
-		c.text(x+nodePad+render.TextWidth("node "+strconv.Itoa(n.node.ID), 13)*1.1+8, y+20, "small", n.inside)
+		c.text(x+n.insideAt(), y+20, "small", n.inside)
 	}
 	c.right(x+n.w-nodePad, y+20, "size", memory(n.node))
 	c.Rect(x+nodePad, y+28, in, 6, "track", 3)

@@ -22,8 +22,10 @@ type panel struct {
 const (
 	cardPad  = 14.0
 	cardTop  = 46.0
-	maxHeat  = 64 // nodes in the heat map: more would be a carpet, and JSON has them
-	maxTable = 24 // rows of a table
+	maxHeat  = 256 // nodes in the heat map: cells of more could not be seen, and JSON has them
+	maxTable = 24  // rows of a table
+	heatHead = 30.0
+	least    = 17.0 // the width of a cell that has room for a small number
 )
 
 // drawPanels draws the cards and returns the height they took.
@@ -62,11 +64,12 @@ func level(boxes []*box) {
 
 func (f facts) panels() []panel {
 	var list []panel
-	for _, make := range []func() (panel, bool){f.heatPanel, f.graphPanel, f.accessPanel, f.strayPanel, f.lostPanel} {
+	for _, make := range []func() (panel, bool){f.heatPanel, f.graphPanel, f.accessPanel, f.daxPanel, f.strayPanel, f.lostPanel} {
 		if p, ok := make(); ok {
 			list = append(list, p)
 		}
 	}
+	list = append(list, f.linkPanels()...)
 	return slices.Insert(list, min(2, len(list)), f.measuredPanels()...) // beside the distances
 }
 
@@ -78,34 +81,88 @@ func (f facts) heatPanel() (panel, bool) {
 	}
 	w, h := 44.0, 28.0
 	switch {
+	case n > 64:
+		w = (innerWidth - 2*cardPad - heatHead) / float64(n)
+		h = w
 	case n > 40:
-		w, h = 16, 16
+		w, h = least, least
 	case n > 16:
 		w, h = 26, 20
 	case n > 8:
 		w, h = 34, 24
 	}
-	p := panel{title: "Distances (SLIT)", sub: "from row to column; 10 is local" + f.distanceMarks(), w: 30 + float64(n)*w, h: 18 + float64(n)*h}
-	p.draw = func(c *canvas, x, y float64) { f.drawHeat(c, x, y, w, h) }
+	p := panel{title: "Distances (SLIT)", sub: "from row to column; 10 is local" + f.distanceMarks(), w: heatHead + float64(n)*w, h: 18 + float64(n)*h}
+	if w < 24 {
+		p.h += scaleHeight
+	}
+	p.draw = func(c *canvas, x, y float64) {
+		f.drawHeat(c, x, y, w, h)
+		if w < 24 {
+			f.drawScale(c, x+heatHead, y+18+float64(n)*h+10, p.w-heatHead)
+		}
+	}
 	return p, true
 }
 
 func (f facts) drawHeat(c *canvas, x, y, w, h float64) {
+	class, every := "head", 1
+	if w < 24 {
+		class = "head tiny"
+	}
+	for float64(every)*w < least { // room for a node's number
+		every++
+	}
 	for i, from := range f.Nodes {
 		top := y + 18 + float64(i)*h
-		c.middle(x+30+(float64(i)+0.5)*w, y+12, "head", strconv.Itoa(from.ID))
-		c.right(x+24, top+h/2+4, "head", strconv.Itoa(from.ID))
+		if i%every == 0 {
+			c.middle(x+heatHead+(float64(i)+0.5)*w, y+12, class, strconv.Itoa(from.ID))
+			c.right(x+24, top+h/2+4, class, strconv.Itoa(from.ID))
+		}
 		for j, to := range f.Nodes {
-			f.drawDistance(c, x+30+float64(j)*w, top, w, h, f.Distance(from.ID, to.ID), i == j)
+			f.drawDistance(c, x+heatHead+float64(j)*w, top, w, h, f.Distance(from.ID, to.ID), i == j)
 		}
 	}
+}
+
+// drawScale says which colour is which distance, where cells have no number or a small one.
+func (f facts) drawScale(c *canvas, x, y, wide float64) {
+	values := f.distancesMet()
+	const w, most = 34.0, 16
+	if len(values) > most { // steps between the least and the farthest
+		low, high := values[0], values[len(values)-1]
+		values = nil
+		for i := range most {
+			values = append(values, low+(high-low)*i/(most-1))
+		}
+	}
+	for i, d := range values {
+		if float64(i+1)*w <= wide {
+			f.drawDistance(c, x+float64(i)*w, y, w, 18, unit.Some(d), false)
+		}
+	}
+}
+
+const scaleHeight = 30.0
+
+// distancesMet are the different distances that are a way, ascending.
+func (f facts) distancesMet() []int {
+	var all []int
+	for _, from := range f.Nodes {
+		for _, to := range f.Nodes {
+			if d, ok := f.Distance(from.ID, to.ID).Get(); ok && d != noWay {
+				all = append(all, d)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (f facts) drawDistance(c *canvas, x, y, w, h float64, o unit.Opt[int], local bool) {
 	d, ok := o.Get()
 	share := 0.0
-	if far := f.farthestWay(); ok && far > machine.LocalDistance {
-		share = float64(min(d, far)-machine.LocalDistance) / float64(far-machine.LocalDistance)
+	if ok && f.far > machine.LocalDistance {
+		share = float64(min(d, f.far)-machine.LocalDistance) / float64(f.far-machine.LocalDistance)
 	}
 	class := "num"
 	switch {
@@ -123,8 +180,11 @@ func (f facts) drawDistance(c *canvas, x, y, w, h float64, o unit.Opt[int], loca
 	if local {
 		class += " local"
 	}
-	if w >= 24 {
+	switch {
+	case w >= 24:
 		c.middle(x+w/2, y+h/2+4.5, class, distance(o))
+	case w >= least:
+		c.middle(x+w/2, y+h/2+3, class+" tiny", distance(o))
 	}
 }
 
@@ -197,6 +257,43 @@ func drawRow(c *canvas, row []string, widths []float64, x, y float64, head bool)
 		}
 		x += widths[i]
 	}
+}
+
+// daxPanel has the devices of the dax bus.
+func (f facts) daxPanel() (panel, bool) {
+	if len(f.DAX) == 0 {
+		return panel{}, false
+	}
+	rows := [][]string{{"device", "driver", "memory", "of node"}}
+	for _, d := range f.DAX {
+		rows = append(rows, []string{d.Name, render.Or(d.Driver, none), d.Size.String(), d.Node.String()})
+	}
+	return tablePanel("Memory devices (dax)", "memory that is of a node once the driver is kmem", rows), true
+}
+
+// maxLinks is how many devices' links fit a table.
+const maxLinks = 20
+
+// linkPanels are the matrices between devices.
+func (f facts) linkPanels() (list []panel) {
+	for _, l := range f.Links {
+		if len(l.Devices) > maxLinks {
+			continue
+		}
+		rows := [][]string{{"from", "to"}}
+		for i := range l.Devices {
+			rows[0] = append(rows[0], strconv.Itoa(i))
+		}
+		for i, name := range l.Devices {
+			row := []string{strconv.Itoa(i), name}
+			for _, v := range l.Values[i] {
+				row = append(row, distance(v))
+			}
+			rows = append(rows, row)
+		}
+		list = append(list, tablePanel("Links", render.Or(l.Name, "without a name"), rows))
+	}
+	return list
 }
 
 // strayPanel has the devices of no known node.

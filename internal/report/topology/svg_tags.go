@@ -17,7 +17,7 @@ type tag struct {
 
 // kinds are short enough for a sign.
 var kinds = map[machine.DeviceClass]string{
-	machine.Network: "NET", machine.Storage: "DISK", machine.GPU: "GPU", machine.Accelerator: "ACC",
+	machine.Network: "NET", machine.Storage: "DISK", machine.GPU: "GPU", machine.Accelerator: "ACC", machine.CXLMemory: "CXL",
 }
 
 // tags places devices in rows of a width; those that are too many become one.

@@ -5,6 +5,7 @@ package topology
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,12 @@ func Text(w io.Writer, m machine.Machine, options ...Option) error {
 	f.accessText(b)
 	f.sideCacheText(b)
 	f.tierText(b)
+	f.nearText(b)
+	f.kindText(b)
+	f.hugePageText(b)
 	f.deviceText(b)
+	f.daxText(b)
+	f.linkText(b)
 	return b.Flush(w, "topology")
 }
 
@@ -219,13 +225,21 @@ func (f facts) deviceText(b *render.Terminal) {
 		return
 	}
 	t := table{{"node", "class", "address", "id", "near CPUs", "names"}}
+	bridged := slices.ContainsFunc(f.Devices, func(d machine.Device) bool { return len(d.Bridges) > 0 })
+	if bridged {
+		t[0] = append(t[0], "behind bridges")
+	}
 	add := func(node string, list []machine.Device) {
 		for _, d := range list {
 			near := unknown
 			if !d.CPUs.IsEmpty() {
 				near, _ = shorten(d.CPUs.String(), d.CPUs.Len())
 			}
-			t = append(t, []string{node, string(d.Class), d.Address, deviceID(d), near, render.Or(strings.Join(d.Names, " "), none)})
+			row := []string{node, string(d.Class), d.Address, deviceID(d), near, render.Or(deviceTitle(d), none)}
+			if bridged {
+				row = append(row, render.Or(strings.Join(d.Bridges, " "), none))
+			}
+			t = append(t, row)
 		}
 	}
 	for _, n := range f.Nodes {
@@ -233,7 +247,7 @@ func (f facts) deviceText(b *render.Terminal) {
 	}
 	add(unknown, f.strays())
 	b.WriteString("\nDevices\n")
-	t.write(b, "><<<<<")
+	t.write(b, "><<<<<<")
 }
 
 func deviceID(d machine.Device) string {
