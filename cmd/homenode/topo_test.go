@@ -49,6 +49,10 @@ func TestTopoBadInput(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(in("fifo.xml"), 0o600), syscall.Mkfifo(in("fifo.tar.gz"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	// FIFOs whose writer writes nothing that is of use; one without a writer is unix.OpenNamed's test
+	for _, name := range []string{"fifo.xml", "fifo.tar.gz"} {
+		go func() { _ = os.WriteFile(in(name), []byte("no"), 0) }()
+	}
 	dark := fakeMachineTree(t, kerneltest.Files{"/sys/devices/system/cpu/online": "\n"})
 	for _, c := range []struct {
 		args []string
@@ -79,8 +83,8 @@ func TestTopoBadInput(t *testing.T) {
 		{[]string{"--root", tree, "-o", "yaml"}, []string{"text or json"}},
 		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"only one output"}},
 		{[]string{"--root", tree, "--svg", "-", "--hwloc", "-"}, []string{"only one output"}},
-		{[]string{"--root", tree, "--png", "-", "--pdf", "-"}, []string{"one thing"}},
-		{[]string{"--root", tree, "--pdf", "-", "-o", "json"}, []string{"one thing"}},
+		{[]string{"--root", tree, "--png", "-", "--pdf", "-"}, []string{"only one output"}},
+		{[]string{"--root", tree, "--pdf", "-", "-o", "json"}, []string{"only one output"}},
 		{[]string{"--root", tree, "--png", in("none/x.png")}, []string{"none/x.png"}},
 		{[]string{"--root", tree, "--svg", in("none/x.svg")}, []string{"none/x.svg"}},
 		{[]string{"--root", ""}, []string{"--root is empty"}},

@@ -58,28 +58,45 @@ func (b *Budget) Spend(bytes int) error {
 // waiting for a writer that never comes.
 const pipePatience = 20 * time.Second
 
-// OpenNamed opens a file that a user names. Reading it does not wait for ever: a FIFO that
-// no process writes to is empty, one whose writer is silent fails.
+// OpenNamed opens a file that a user names. Reading it does not wait for ever: a FIFO without
+// a writer fails after some time, and so does one whose writer is silent.
 func OpenNamed(path string) (io.ReadCloser, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|sys.O_NONBLOCK|sys.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &named{f, pipePatience}, nil
+	return &named{File: f, patience: pipePatience}, nil
 }
 
 type named struct {
 	*os.File
 	patience time.Duration
+	begun    bool // it gave bytes: the end is an end
 }
 
 func (n *named) Read(b []byte) (int, error) {
-	_ = n.SetReadDeadline(time.Now().Add(n.patience)) // a regular file has none, and needs none
+	until := time.Now().Add(n.patience)
+	_ = n.SetReadDeadline(until) // a regular file has none, and needs none
 	k, err := n.File.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	for k == 0 && err == io.EOF && !n.begun && n.isFIFO() && time.Now().Before(until) {
+		time.Sleep(5 * time.Millisecond) // its writer has not opened it yet
+		k, err = n.File.Read(b)
+	}
+	silent := errors.Is(err, os.ErrDeadlineExceeded)
+	switch {
+	case k > 0:
+		n.begun = true
+	case n.begun && silent:
 		err = fmt.Errorf("read %s: its writer was silent for %v: give a regular file", n.Name(), n.patience)
+	case silent || !n.begun && err == io.EOF && n.isFIFO():
+		err = fmt.Errorf("read %s: no process wrote to it within %v: give a regular file", n.Name(), n.patience)
 	}
 	return k, err
+}
+
+func (n *named) isFIFO() bool {
+	info, err := n.Stat()
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
 // ReadAtMost reads a file that a user names, of at most so many bytes, as OpenNamed does.

@@ -91,20 +91,20 @@ func TestFIFOsDoNotStopTheReader(t *testing.T) {
 	if err := sys.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := ReadAtMost(path, 9); err != nil || len(data) > 0 {
-		t.Errorf("no writer: %q, %v", data, err)
-	}
-	writer, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f, err := OpenNamed(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	f.(*named).patience = 10 * time.Millisecond
-	if data, err := readAtMost(f, path, 9); err == nil || len(data) > 0 || !strings.Contains(err.Error(), "silent for 10ms") {
+	if data, err := readAtMost(f, path, 9); err == nil || len(data) > 0 || !strings.Contains(err.Error(), "no process wrote to it within 10ms") {
+		t.Errorf("no writer: %q, %v", data, err)
+	}
+	writer, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := readAtMost(f, path, 9); err == nil || len(data) > 0 || !strings.Contains(err.Error(), "no process wrote to it within 10ms") {
 		t.Errorf("a silent writer: %q, %v", data, err)
 	}
 	if _, err := writer.WriteString("text"); err != nil {

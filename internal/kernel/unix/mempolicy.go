@@ -59,7 +59,7 @@ func ParseMemPolicy(text string) (MemPolicy, error) {
 	if p := MemPolicy(text); p == "" || p.Known() {
 		return p, nil
 	}
-	return "", fmt.Errorf("policy %q: there is no such: want %s", text, MemPolicyNames())
+	return "", fmt.Errorf("policy %q: no such policy: want %s", text, MemPolicyNames())
 }
 
 // Known says that it is one of All.
