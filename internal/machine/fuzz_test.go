@@ -139,3 +139,53 @@ func FuzzParseShape(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseHugePageSize(f *testing.F) {
+	for _, seed := range []string{"hugepages-2048kB", "hugepages-3kB", "hugepages-kB", "hugepages-99999999999999999999kB"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		size, err := parseHugePageSize(name)
+		if err != nil && size != 0 || size < 0 || size > MaxMemory {
+			t.Fatalf("%d, %v", size, err)
+		}
+		again, err2 := parseHugePageSize(fmt.Sprintf("hugepages-%dkB", size/unit.KiB))
+		if err == nil && (err2 != nil || again != size) {
+			t.Fatalf("%d reads back as %d, %v", size, again, err2)
+		}
+	})
+}
+
+func FuzzParseCXLSize(f *testing.F) {
+	for _, seed := range []string{"0x4000000000", "0", "0x", "-1", "0xffffffffffffffff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		size, err := parseCXLSize(text)
+		if err != nil && size != 0 || size < 0 || size > MaxMemory {
+			t.Fatalf("%d, %v", size, err)
+		}
+		if again, err := parseCXLSize(fmt.Sprintf("0x%x", int64(size))); err != nil || again != size {
+			t.Fatalf("%d reads back as %d, %v", size, again, err)
+		}
+	})
+}
+
+func FuzzParseKFD(f *testing.F) {
+	for _, seed := range []string{"domain 0\nlocation_id 49920\n", "type 11\n", "a b\n", "a 1 2\n", "\n\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := parseKFD(text)
+		if err != nil && values != nil {
+			t.Fatalf("error and value: %v", values)
+		}
+		var lines strings.Builder
+		for name, n := range values {
+			fmt.Fprintf(&lines, "%s %d\n", name, n)
+		}
+		if again, err := parseKFD(lines.String()); err == nil && len(again) != len(values) || err != nil {
+			t.Fatalf("%v reads back as %v, %v", values, again, err)
+		}
+	})
+}

@@ -159,15 +159,32 @@ func (o *hwlocObject) device() (Device, bool, error) {
 		if name := c.attrs["name"]; c.kind == "OSDev" && name != "" && c.attrs["osdev_type"] != osdevDMA {
 			d.Names = append(d.Names, name)
 		}
-		for _, size := range []string{"CXLRAMSize", "CXLPMEMSize"} { // in KiB
-			n, err := strconv.ParseInt(strings.TrimSuffix(c.infos[size], "KiB"), 10, 64)
-			if err == nil && n >= 0 && n <= int64(MaxMemory/unit.KiB) {
-				d.Memory = unit.Some(d.Memory.Or(0) + unit.Bytes(n)*unit.KiB)
+		for _, name := range []string{"CXLRAMSize", "CXLPMEMSize"} {
+			if size, ok := c.kib(name).Get(); ok {
+				d.Memory = unit.Some(d.Memory.Or(0) + size)
 			}
 		}
 	}
 	slices.Sort(d.Names)
 	return d, ok, nil
+}
+
+// kib is the size that an info has in KiB.
+func (o *hwlocObject) kib(name string) unit.Opt[unit.Bytes] {
+	n, err := strconv.ParseInt(strings.TrimSuffix(o.infos[name], "KiB"), 10, 64)
+	return unit.OptOf(unit.Bytes(n)*unit.KiB, err == nil && n >= 0 && n <= int64(MaxMemory/unit.KiB))
+}
+
+// dax lists the OSDev objects of the dax bus; hwloc does not tell their node.
+//
+//	<object type="OSDev" name="dax0.0" subtype="SPM" osdev_type="0"><info name="DAXType" value="SPM"/>
+func (doc *hwlocDocument) dax(m *Machine) error {
+	for _, o := range doc.each("OSDev") {
+		if name := o.attrs["name"]; strings.HasPrefix(name, "dax") && o.infos["DAXType"] != "" {
+			m.DAX = append(m.DAX, DAX{Name: name, Size: o.kib("Size")})
+		}
+	}
+	return nil
 }
 
 // osdevDMA is HWLOC_OBJ_OSDEV_DMA: a channel of a DMA engine.

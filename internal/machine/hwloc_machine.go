@@ -42,7 +42,7 @@ func ParseHwloc(data []byte, origin string) (Machine, error) {
 	}
 	m := Machine{Origin: origin}
 	for _, step := range []func(*Machine) error{
-		doc.cpus, doc.nodes, doc.groups, doc.caches, doc.kindsOf, doc.distances, doc.links, doc.access, doc.devices,
+		doc.cpus, doc.nodes, doc.groups, doc.caches, doc.kindsOf, doc.distances, doc.links, doc.access, doc.devices, doc.dax,
 	} {
 		if err := step(&m); err != nil {
 			return Machine{}, fmt.Errorf("parse hwloc XML: %w: %w", ErrMalformed, err)

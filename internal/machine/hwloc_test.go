@@ -268,6 +268,7 @@ func TestHwlocIsBounded(t *testing.T) {
 func TestDecodeHwlocExtras(t *testing.T) {
 	m, err := ParseHwloc([]byte(`<topology version="3.0"><object type="Machine" cpuset="0x7">
 <object type="PU" os_index="0" cpuset="0x1"/><object type="PU" os_index="1" cpuset="0x2"/><object type="PU" os_index="2" cpuset="0x4"/>
+<object type="OSDev" gp_index="48" name="dax0.0" subtype="SPM" osdev_type="0"><info name="DAXType" value="SPM"/><info name="Size" value="1024KiB"/></object>
 <object type="Bridge" gp_index="1" bridge_type="0-1" depth="0" bridge_pci="0000:[00-0f]">
  <object type="Bridge" gp_index="2" bridge_type="1-1" pci_busid="0000:00:01.0">
   <object type="PCIDev" gp_index="3" pci_busid="0000:04:00.0" pci_type="0302 [10de:20b0] [0000:0000] a1"><object type="OSDev" gp_index="4" name="nvml0" osdev_type="1"/></object>
@@ -282,6 +283,9 @@ func TestDecodeHwlocExtras(t *testing.T) {
 	}
 	if got := fmt.Sprint(m.Kinds); got != "[{core 0-1 1024} {atom 2 unknown}]" {
 		t.Errorf("kinds %s", got)
+	}
+	if want := []DAX{{Name: "dax0.0", Size: unit.Some(unit.MiB)}}; !reflect.DeepEqual(m.DAX, want) {
+		t.Errorf("dax %v, want %v", m.DAX, want)
 	}
 	if got := fmt.Sprint(m.Links); got != "[{NVLinkBandwidth [nvml0 0000:05:00.0] [[1000 25000] [25000 1000]]}]" {
 		t.Errorf("links %s", got)
