@@ -136,7 +136,8 @@ func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
 	if c.after != "" && !t.Failed() {
 		for _, command := range remedies(c, report) {
 			t.Logf("run: %s", command)
-			if r := inGuest(command); r.Exit != 0 {
+			newer := strings.Contains(command, "# Linux 6.17 and later") // the guest's kernel is 6.1: the next command serves
+			if r := inGuest(command); r.Exit != 0 && !newer {
 				t.Errorf("%s: exit %d: %s", command, r.Exit, r.Stderr)
 			}
 		}
