@@ -259,10 +259,7 @@ func (o *hwlocObject) pageSize() (base unit.Opt[unit.Bytes], huge []HugePages) {
 	if len(pages) == 0 {
 		return base, nil
 	}
-	for _, p := range pages[1:] {
-		huge = append(huge, p)
-	}
-	return unit.Some(pages[0].Size), huge
+	return unit.Some(pages[0].Size), append(huge, pages[1:]...) // nil if there is none
 }
 
 // mask decodes a set such as "0x0000ffff,,0x1": 32 bits each, highest first, an
