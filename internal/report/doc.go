@@ -16,7 +16,7 @@
 // Unknown is printed as unknown, never as 0; a difference within the noise is called that,
 // and a modelled figure modelled.
 //
-// In a comparison the best of a column is marked whoever it is; the ceiling is labelled and
+// In a comparison the best of a column is marked whichever arm it is; the ceiling is labelled and
 // takes no part.
 //
 // It is NOT for: judging what it shows (doctor, experiment), reading or running anything, or

@@ -39,7 +39,7 @@ func (p plain) Write(text []byte) (int, error) {
 	return at + n, err
 }
 
-// obeyed says that a terminal, or whoever lays out text, may do what a character says.
+// obeyed says that a terminal, or a program that lays out text, may do what a character says.
 // Newlines are between values, and what else is below a blank the encoder escapes.
 func obeyed(r rune) bool { return r > '~' && r != utf8.RuneError && !unicode.IsPrint(r) }
 

@@ -37,7 +37,7 @@ type family struct {
 	write            func(p *printer, in *MetricsInput)
 }
 
-// MetricNames are all metrics there are, for whoever checks a dashboard or a rule.
+// MetricNames are all metrics there are, for a check of dashboards and rules.
 func MetricNames() []string {
 	var all []string
 	for _, f := range families {
