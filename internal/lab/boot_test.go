@@ -60,11 +60,17 @@ func guest(t *testing.T, shape, cgroup string) *Guest {
 func shared(t *testing.T, kind string, o Options) *Guest {
 	t.Helper()
 	g := wake(t, kind)
+	spent, clock := time.Duration(0), 0.0 // a boot is the test's that needed it
 	if g == nil {
 		g = boot(t, o)
+	} else {
+		spent, clock = cpuTime(t, g), g.seconds()
 	}
 	before := inUse(t, g)
 	t.Cleanup(func() {
+		if !t.Failed() { // a guest that ended has neither
+			t.Logf("%s: %.1f s of the host's CPU time, %.1f s of the guest's clock", kind, (cpuTime(t, g) - spent).Seconds(), g.seconds()-clock)
+		}
 		for look := 0; !t.Failed(); look++ {
 			left := slices.DeleteFunc(inUse(t, g), func(what string) bool { return slices.Contains(before, what) })
 			if len(left) == 0 {
