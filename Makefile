@@ -3,7 +3,8 @@
 # need on Debian 12; elsewhere they name what is missing.
 GO ?= go
 export GOTOOLCHAIN ?= local
-export GOFLAGS ?= -buildvcs=false
+# -trimpath: another clone of the same commit finds what this one has compiled.
+export GOFLAGS ?= -buildvcs=false -trimpath
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .PHONY: all setup tools man reference docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
