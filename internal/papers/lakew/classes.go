@@ -3,6 +3,7 @@
 package lakew
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ var published = map[string][]apps.Class{
 // classes judges the classes of the loads.
 func (j *judge) classes() arena.Finding {
 	if len(j.guesses) == 0 {
-		return arena.Untested("%s", or(j.why, "Classes were not inferred."))
+		return arena.Untested("%s", cmp.Or(j.why, "Classes were not inferred."))
 	}
 	right, are := 0, []string{}
 	for _, g := range j.guesses {
@@ -117,7 +118,7 @@ const rightly = 0.90
 // inferred judges whether classes must be given at all.
 func (j *judge) inferred() arena.Finding {
 	if len(j.guesses) == 0 {
-		return arena.Untested("%s", or(j.why, "Classes were not inferred."))
+		return arena.Untested("%s", cmp.Or(j.why, "Classes were not inferred."))
 	}
 	var spread, homed, sensitive, before int
 	for _, g := range j.guesses {
@@ -129,13 +130,6 @@ func (j *judge) inferred() arena.Finding {
 	n := len(j.guesses)
 	return arena.Found(float64(homed) >= rightly*float64(n), fmt.Sprintf("%d of %d mapped VMs", homed, n),
 		fmt.Sprintf("Of %d applications %d classes and %d sensitivities are right once memory is home; %d and %d while Linux has spread their memory over the machine. 90 %% was the target for applications drawn at random; a test of sim/runner holds that on other machines (decision 0020).", n, homed, sensitive, spread, before))
-}
-
-func or(text, other string) string {
-	if text != "" {
-		return text
-	}
-	return other
 }
 
 func countIf(n *int, yes bool) {
