@@ -19,7 +19,6 @@ import (
 //
 //  1. Figures are sums over the time after the warm-up, and ratios of such sums.
 //  2. The 99th percentile of requests' latency is the mean of the periods' estimates,
-//  2. The 99th percentile of requests' latency is the mean of the periods' estimates,
 //     weighted by operations, as in sim/scenario. In a closed loop it is over threads and
 //     periods: an operation takes the period / the thread's operations. A thread that has
 //     done none yet is still waiting: its next operation took all that time.

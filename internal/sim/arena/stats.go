@@ -3,6 +3,7 @@
 package arena
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -180,15 +181,7 @@ func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
 }
 
 func (c *Cell) app(id string) (App, bool) {
-	i, ok := slices.BinarySearchFunc(c.Apps, id, func(a App, id string) int {
-		switch {
-		case a.ID < id:
-			return -1
-		case a.ID > id:
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(c.Apps, id, func(a App, id string) int { return cmp.Compare(a.ID, id) })
 	if !ok {
 		return App{}, false
 	}
@@ -442,16 +435,8 @@ func Mean(cells []*Cell, of func(*Cell) float64) float64 {
 //     order.
 //  3. If any of them has no interval, none has a rank.
 func (k *Ranking) rank() {
-	slices.SortStableFunc(k.Places, func(a, b Place) int { // 1
-		switch {
-		case a.Speed.Median > b.Speed.Median:
-			return -1
-		case a.Speed.Median < b.Speed.Median:
-			return 1
-		}
-		return 0
-	})
-	if slices.ContainsFunc(k.Places, func(p Place) bool { return !p.Speed.CI.Known() }) { // 3
+	slices.SortStableFunc(k.Places, func(a, b Place) int { return cmp.Compare(b.Speed.Median, a.Speed.Median) }) // 1
+	if slices.ContainsFunc(k.Places, func(p Place) bool { return !p.Speed.CI.Known() }) {                        // 3
 		return
 	}
 	first := 0

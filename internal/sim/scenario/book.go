@@ -104,7 +104,7 @@ func sumsOf(all map[string]*sums, name string, t sim.Truth) *sums {
 
 func (m moment) done(hour, cpus float64) Sample {
 	return Sample{
-		Hour: hour, Load: harness.Over(m.CPU, float64(cpus*m.lasts)), LatencyS: harness.Over(m.Latency, m.Requests),
+		Hour: hour, Load: harness.Over(m.CPU, cpus*m.lasts), LatencyS: harness.Over(m.Latency, m.Requests),
 		LocalRatio: m.LocalRatio(), Unbound: harness.Share(m.unbound, m.there),
 	}
 }
