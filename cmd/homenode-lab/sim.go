@@ -18,7 +18,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/report/simulation"
 	"homenode/internal/schema"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 	"homenode/internal/sim/scenario"
 )
@@ -249,7 +249,7 @@ func simPoliciesCommand() *cobra.Command {
 func simMachinesCommand() *cobra.Command {
 	head := "Modelled machines, for 'machine: {builtin: NAME}'. A scenario may name any other machine: a lab's shape file (shape),\nor a recorded tree (tree), each with a profile of 'homenode bench' (profile)."
 	return simListCommand("machines", "List the machines that come with homenode", head, func() (rows [][2]string) {
-		for _, b := range machines.All() {
+		for _, b := range catalog.Machines() {
 			rows = append(rows, [2]string{b.Name, b.About})
 		}
 		return rows

@@ -14,8 +14,8 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
-	"homenode/internal/sim/apps"
 	"homenode/internal/sim/arena"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/runner"
 	"homenode/internal/sim/threadworld"
@@ -26,7 +26,7 @@ import (
 // windows: while Linux had spread its memory, and after it was mapped.
 type Guess struct {
 	App           string
-	Truth         apps.Finding
+	Truth         catalog.Finding
 	Spread, Homed vmmap.Verdict
 }
 
@@ -79,8 +79,8 @@ func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 	}
 	var all []Guess
 	for i, name := range names {
-		app, _ := apps.Named(name)
-		g := Guess{App: name, Truth: apps.Truth(app, m.Host, &m.System)}
+		app, _ := catalog.AppNamed(name)
+		g := Guess{App: name, Truth: catalog.Truth(app, m.Host, &m.System)}
 		g.Spread, _ = p.spread.Verdict("/" + specs[i].Name)
 		g.Homed, _ = p.state.Verdict("/" + specs[i].Name)
 		all = append(all, g)
@@ -90,10 +90,10 @@ func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 
 // published has the classes that the paper assigns to its loads by hand. Of SPECjvm2008 it
 // says only that it has rabbits and devils.
-var published = map[string][]apps.Class{
-	"neo4j": {apps.Sheep}, "sockshop": {apps.Sheep}, "derby": {apps.Sheep},
-	"sunflow": {apps.Rabbit, apps.Devil}, "fft": {apps.Rabbit, apps.Devil}, "sor": {apps.Rabbit, apps.Devil}, "mpegaudio": {apps.Rabbit, apps.Devil},
-	"stream": {apps.Devil},
+var published = map[string][]catalog.Class{
+	"neo4j": {catalog.Sheep}, "sockshop": {catalog.Sheep}, "derby": {catalog.Sheep},
+	"sunflow": {catalog.Rabbit, catalog.Devil}, "fft": {catalog.Rabbit, catalog.Devil}, "sor": {catalog.Rabbit, catalog.Devil}, "mpegaudio": {catalog.Rabbit, catalog.Devil},
+	"stream": {catalog.Devil},
 }
 
 // classes judges the classes of the loads.

@@ -11,7 +11,7 @@ import (
 
 	"homenode/internal/experiment"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 )
 
@@ -87,7 +87,7 @@ func Judge(r arena.Result) []arena.Row {
 }
 
 func judgeWith(r arena.Result, m measured) []arena.Row {
-	j := &judge{groups: groupsOf(r, machines.Torus), seeds: r.Seeds, against: r.Against, measured: m}
+	j := &judge{groups: groupsOf(r, catalog.Torus), seeds: r.Seeds, against: r.Against, measured: m}
 	if j.against == "" {
 		j.against = runner.None
 	}

@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/profile"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 )
 
@@ -45,7 +45,7 @@ var statements = []arena.Statement[*figures]{
 // micro-benchmark); the rest come from a result of Plan.
 func Judge(r arena.Result) []arena.Row {
 	var rows []arena.Row
-	if b, ok := machines.Find(machines.DualE5620); ok {
+	if b, ok := catalog.MachineNamed(catalog.DualE5620); ok {
 		_, sys := b.Make()
 		rows = judgeGrid(&sys)
 	}

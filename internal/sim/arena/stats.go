@@ -10,7 +10,7 @@ import (
 
 	"homenode/internal/experiment"
 	"homenode/internal/sim/detmath"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 )
 
@@ -237,7 +237,7 @@ func sameLoads(cells []*Cell) (groups [][]*Cell) {
 // where requests come at a rate.
 func (a App) pace() float64 {
 	if a.Rated {
-		return harness.Over(1, a.CPUPerOp)
+		return runner.Over(1, a.CPUPerOp)
 	}
 	return a.Ops
 }
