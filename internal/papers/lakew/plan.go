@@ -100,14 +100,7 @@ func fits(m *arena.Machine) bool {
 }
 
 // torus is the paper's machine.
-func torus() arena.Machine {
-	b, ok := catalog.MachineNamed(catalog.Torus)
-	if !ok {
-		panic("lakew: there is no machine " + catalog.Torus)
-	}
-	host, system := b.Make()
-	return arena.Machine{Name: b.Name, About: b.About, Host: host, System: system}
-}
+func torus() arena.Machine { return arena.BuiltinMachine(catalog.Torus) }
 
 // boundless copies a machine without the limits of its controllers and links.
 func boundless(m arena.Machine) arena.Machine {

@@ -91,9 +91,8 @@ func isLarge(m arena.Mix) bool { return strings.HasSuffix(m.Name, "-256") }
 
 func machinesFor(mixes []arena.Mix) (all []arena.Machine) {
 	for _, name := range []string{catalog.DualE5620, catalog.FourNodes, catalog.Opteron, catalog.Torus} {
-		if b, ok := catalog.MachineNamed(name); ok && fitsAny(mixes, name) {
-			host, system := b.Make()
-			all = append(all, arena.Machine{Name: b.Name, About: b.About, Host: host, System: system})
+		if fitsAny(mixes, name) {
+			all = append(all, arena.BuiltinMachine(name))
 		}
 	}
 	return all

@@ -37,11 +37,7 @@ func Standard() Plan {
 		Actuate: func(_ string, c *actuate.Config) { c.Rate = 0 },
 	}
 	for _, name := range []string{catalog.DualSkylake, catalog.FourNodes, catalog.Opteron, catalog.Kunpeng, catalog.Torus} {
-		m, err := NamedMachine(name)
-		if err != nil {
-			panic(err) // it is built in
-		}
-		p.Machines = append(p.Machines, m)
+		p.Machines = append(p.Machines, BuiltinMachine(name))
 	}
 	for _, x := range catalog.Mixes() {
 		if slices.Contains(drawnOnce, x.Name) {
@@ -79,11 +75,7 @@ func Quick() Plan {
 	p := Standard()
 	p.Name, p.About, p.Machines = "quick", "A small part of the arena: two machines of two sockets, half of the mixes.", nil
 	for _, name := range []string{catalog.DualE5620, catalog.DualSkylake} {
-		m, err := NamedMachine(name)
-		if err != nil {
-			panic(err) // it is built in
-		}
-		p.Machines = append(p.Machines, m)
+		p.Machines = append(p.Machines, BuiltinMachine(name))
 	}
 	p.Mixes = slices.DeleteFunc(p.Mixes, func(x Mix) bool { return !slices.Contains(quickMixes, x.Name) })
 	for i := range p.Mixes {
@@ -129,12 +121,12 @@ func standardMix(x catalog.Mix, name string, drawing uint64) Mix {
 	}
 }
 
-// NamedMachine is a built-in machine.
-func NamedMachine(name string) (Machine, error) {
+// BuiltinMachine is a machine of the catalog, which must have it.
+func BuiltinMachine(name string) Machine {
 	b, ok := catalog.MachineNamed(name)
 	if !ok {
-		return Machine{}, fmt.Errorf("there is no machine %q", name)
+		panic("there is no machine " + name)
 	}
 	host, system := b.Make()
-	return Machine{Name: b.Name, About: b.About, Host: host, System: system}, nil
+	return Machine{Name: b.Name, About: b.About, Host: host, System: system}
 }

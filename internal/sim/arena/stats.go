@@ -158,7 +158,7 @@ func speedOf(a, b App) (float64, bool) {
 
 // ratioOf is the geometric mean over apps of two cells; NaN if no app has a ratio.
 func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
-	sum, n := 0.0, 0.0
+	var mean geometric
 	for _, a := range ours.Apps {
 		b, ok := theirs.app(a.ID)
 		if !ok {
@@ -170,14 +170,26 @@ func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
 		case !(v > 0):
 			return 0 // an app starved: the geometric mean is 0
 		default:
-			sum += detmath.Log(v)
-			n++
+			mean.add(v)
 		}
 	}
-	if n == 0 {
+	return mean.value()
+}
+
+// geometric is a geometric mean of values above 0.
+type geometric struct{ logs, n float64 }
+
+func (g *geometric) add(v float64) {
+	g.logs += detmath.Log(v)
+	g.n++
+}
+
+// value is NaN without values.
+func (g geometric) value() float64 {
+	if g.n == 0 {
 		return math.NaN()
 	}
-	return detmath.Exp(sum / n)
+	return detmath.Exp(g.logs / g.n)
 }
 
 func (c *Cell) app(id string) (App, bool) {
@@ -398,21 +410,17 @@ func (r Result) cell(machine, mix, policy string, seed uint64) *Cell {
 
 // together is the geometric mean over pairs of cells of ratioOf; NaN without pairs.
 func together(ours, theirs []*Cell, of func(a, b App) (float64, bool)) float64 {
-	sum, n := 0.0, 0.0
+	var mean geometric
 	for i := range ours {
 		switch v := ratioOf(ours[i], theirs[i], of); {
 		case math.IsNaN(v):
 		case v == 0:
 			return 0
 		default:
-			sum += detmath.Log(v)
-			n++
+			mean.add(v)
 		}
 	}
-	if n == 0 {
-		return math.NaN()
-	}
-	return detmath.Exp(sum / n)
+	return mean.value()
 }
 
 // Mean is the mean over cells; NaN without cells.
