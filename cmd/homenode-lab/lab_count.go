@@ -57,6 +57,17 @@ type countReport struct {
 	Switches           uint64 `json:"switches"`
 }
 
+// tellReady makes the file that the lab's tests wait for; "": none waits.
+func tellReady(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		return fmt.Errorf("write ready file: %w", err)
+	}
+	return nil
+}
+
 // readCgroups reads all cgroups once.
 type readCgroups func(now time.Duration) ([]perf.Sample, error)
 
@@ -86,10 +97,8 @@ func countCgroups(cmd *cobra.Command, f countFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.ready != "" {
-		if err := os.WriteFile(f.ready, nil, 0o644); err != nil {
-			return fmt.Errorf("write ready file: %w", err)
-		}
+	if err := tellReady(f.ready); err != nil {
+		return err
 	}
 	began := time.Now()
 	<-cmd.Context().Done()

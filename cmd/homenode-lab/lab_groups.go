@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -56,10 +55,8 @@ func countGroups(cmd *cobra.Command, f groupFlags) error {
 			return err
 		}
 	}
-	if f.ready != "" {
-		if err := os.WriteFile(f.ready, nil, 0o644); err != nil {
-			return fmt.Errorf("write ready file: %w", err)
-		}
+	if err := tellReady(f.ready); err != nil {
+		return err
 	}
 	<-cmd.Context().Done()
 	all := []groupReport{}

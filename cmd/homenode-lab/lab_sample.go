@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -85,10 +84,8 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 	if err := s.Start(); err != nil {
 		return err
 	}
-	if f.ready != "" {
-		if err := os.WriteFile(f.ready, nil, 0o644); err != nil {
-			return fmt.Errorf("write ready file: %w", err)
-		}
+	if err := tellReady(f.ready); err != nil {
+		return err
 	}
 	r := sampleReport{Accesses: []sampledAccess{}}
 	stats, err := s.Collect(cmd.Context(), time.Duration(f.seconds*float64(time.Second)), func(a sampling.Access) {

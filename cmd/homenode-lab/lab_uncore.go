@@ -54,10 +54,8 @@ func countUncore(cmd *cobra.Command, ready string) error {
 		}
 		all, read = append(all, r), append(read, finish)
 	}
-	if ready != "" {
-		if err := os.WriteFile(ready, nil, 0o644); err != nil {
-			return fmt.Errorf("write ready file: %w", err)
-		}
+	if err := tellReady(ready); err != nil {
+		return err
 	}
 	<-cmd.Context().Done()
 	for _, finish := range read {

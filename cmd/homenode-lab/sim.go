@@ -18,7 +18,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/report/simulation"
 	"homenode/internal/schema"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 	"homenode/internal/sim/scenario"
 )
@@ -238,39 +238,34 @@ func stoppedOr(err error) error {
 }
 
 func simPoliciesCommand() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use: "policies", Short: "List the policies that a scenario's arms may name",
-		Args: cli.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output); err != nil {
-				return err
-			}
-			var rows [][2]string
-			for _, k := range runner.Policies() {
-				rows = append(rows, [2]string{k.Name, k.About})
-			}
-			return simList(cmd.OutOrStdout(), output, "Policies of the simulated world; all their results are modelled.", rows)
-		},
-	}
-	cli.OutputFlag(cmd, &output)
-	return cmd
+	return simListCommand("policies", "List the policies that a scenario's arms may name", "Policies of the simulated world; all their results are modelled.", func() (rows [][2]string) {
+		for _, k := range runner.Policies() {
+			rows = append(rows, [2]string{k.Name, k.About})
+		}
+		return rows
+	})
 }
 
 func simMachinesCommand() *cobra.Command {
+	head := "Modelled machines, for 'machine: {builtin: NAME}'. A scenario may name any other machine: a lab's shape file (shape),\nor a recorded tree (tree), each with a profile of 'homenode bench' (profile)."
+	return simListCommand("machines", "List the machines that come with homenode", head, func() (rows [][2]string) {
+		for _, b := range catalog.Machines() {
+			rows = append(rows, [2]string{b.Name, b.About})
+		}
+		return rows
+	})
+}
+
+// simListCommand lists names and what they mean.
+func simListCommand(use, short, head string, rows func() [][2]string) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "machines", Short: "List the machines that come with homenode",
-		Args: cli.Exactly(0, "no arguments"),
+		Use: use, Short: short, Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
-			var rows [][2]string
-			for _, b := range machines.All() {
-				rows = append(rows, [2]string{b.Name, b.About})
-			}
-			return simList(cmd.OutOrStdout(), output, "Modelled machines, for 'machine: {builtin: NAME}'. A scenario may name any other machine: a lab's shape file (shape),\nor a recorded tree (tree), each with a profile of 'homenode bench' (profile).", rows)
+			return simList(cmd.OutOrStdout(), output, head, rows())
 		},
 	}
 	cli.OutputFlag(cmd, &output)

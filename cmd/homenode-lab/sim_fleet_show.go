@@ -3,12 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"homenode/internal/cli"
@@ -142,14 +142,7 @@ func fleetSides(w io.Writer, r fleet.Result) {
 func fleetServices(w io.Writer, r fleet.Result) {
 	list := slices.Clone(r.List)
 	slices.SortStableFunc(list, func(a, b fleet.ServiceFigures) int {
-		x, y := serviceCPU(a), serviceCPU(b)
-		switch {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(serviceCPU(b), serviceCPU(a)), cmp.Compare(a.Name, b.Name))
 	})
 	var t render.Table
 	for _, head := range []string{"service", "replicas", "local", "with MAO", "latency", "with MAO", "CPU/op", "with MAO"} {

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/papers"
 	"homenode/internal/report/simulation"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 	"homenode/internal/sim/scenario"
 )
 
@@ -42,7 +42,7 @@ func simPapers(cmd *cobra.Command, output string, args []string) error {
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	r := arena.Result{Schema: arena.Schema, How: harness.How, Name: "papers", About: "The statements of all papers.", Rows: papers.Statements(arenas, scenarios)}
+	r := arena.Result{Schema: arena.Schema, How: runner.How, Name: "papers", About: "The statements of all papers.", Rows: papers.Statements(arenas, scenarios)}
 	if output == "json" {
 		data, err := arena.Encode(r)
 		if err != nil {

@@ -15,38 +15,24 @@ func nodeKey(f profile.NodeFigure) int { return f.Node }
 // planBandwidth: all CPUs of a node read the memory of each node; then all CPUs of the
 // machine read each node.
 func planBandwidth(b *bench) plan {
-	var pl plan
-	var pieces []piece
-	add := func(p piece, have bool, to int, cpus set.CPUSet) {
-		if have {
-			pl.have++
-			return
+	o := offers{part: profile.Bandwidth}
+	read := func(to int, cpus set.CPUSet, keep func(profile.Figure)) func() (piece, error) {
+		return func() (piece, error) {
+			job := membench.Job{Length: lengthRate, Warm: settle}
+			err := b.addReaders(&job, to, cpus, membench.Thread{Work: membench.Read})
+			return piece{jobs: jobs(job), read: readRate, keep: func(c [][]float64) { keep(profile.FigureOf(c[0])) }}, err
 		}
-		job := membench.Job{Length: lengthRate, Warm: settle}
-		if err := b.addReaders(&job, to, cpus, membench.Thread{Work: membench.Read}); err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Bandwidth, What: p.what, Why: err.Error()})
-			return
-		}
-		p.jobs, p.read = jobs(job), readRate
-		pieces = append(pieces, p)
 	}
 	pairs, peaks := figuresOf(&b.profile.Bandwidth, pairKey, b.pairs()), figuresOf(&b.profile.Peak, nodeKey, b.columns())
 	for _, pr := range b.byWorth() {
-		add(piece{
-			what: pr.String(),
-			keep: func(c [][]float64) {
-				pairs.put(profile.PairFigure{From: pr.from, To: pr.to, Figure: profile.FigureOf(c[0])})
-			},
-		}, pairs.has(pr), pr.to, b.cpusOf(pr.from))
+		o.offer(pr.String(), pairs.has(pr), read(pr.to, b.cpusOf(pr.from), func(f profile.Figure) {
+			pairs.put(profile.PairFigure{From: pr.from, To: pr.to, Figure: f})
+		}))
 	}
 	for _, to := range b.columns() {
-		add(piece{
-			what: fmt.Sprintf("all CPUs to node %d", to),
-			keep: func(c [][]float64) {
-				peaks.put(profile.NodeFigure{Node: to, Figure: profile.FigureOf(c[0])})
-			},
-		}, peaks.has(to), to, b.allowed())
+		o.offer(fmt.Sprintf("all CPUs to node %d", to), peaks.has(to), read(to, b.allowed(), func(f profile.Figure) {
+			peaks.put(profile.NodeFigure{Node: to, Figure: f})
+		}))
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }

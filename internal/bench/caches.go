@@ -121,14 +121,22 @@ func (b *bench) small(ws unit.Bytes) bool { return !b.huge || ws < hugePage }
 
 // readDraws is the mean of the jobs of one repeat.
 func readDraws(out outcome) ([]float64, error) {
-	mean := []float64{0, 0}
-	for _, r := range out.jobs {
-		v, err := latencyOf(r.Threads[0])
+	return meanOf(out.jobs, func(r membench.Result) ([]float64, error) { return latencyOf(r.Threads[0]) })
+}
+
+// meanOf is the mean of jobs, column by column.
+func meanOf(jobs []membench.Result, of func(membench.Result) ([]float64, error)) ([]float64, error) {
+	var mean []float64
+	for _, r := range jobs {
+		v, err := of(r)
 		if err != nil {
 			return nil, err
 		}
-		for i := range mean {
-			mean[i] += v[i] / float64(len(out.jobs))
+		if mean == nil {
+			mean = make([]float64, len(v))
+		}
+		for i := range v {
+			mean[i] += v[i] / float64(len(jobs))
 		}
 	}
 	return mean, nil

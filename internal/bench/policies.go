@@ -26,13 +26,12 @@ func rowKey(r profile.PolicyRow) [2]string { return [2]string{r.Policy, r.Work} 
 
 // planPolicies: one CPU of the first node works on memory placed by each policy.
 func planPolicies(b *bench) plan {
-	var pl plan
+	o := offers{part: profile.Policies}
 	rows := b.rows()
 	if len(rows) == 0 || len(b.columns()) == 0 {
-		return pl
+		return o.plan
 	}
 	cpu, _ := b.cpusOf(rows[0]).First()
-	var pieces []piece
 	var order [][2]string
 	all := b.policies(rows[0])
 	for _, p := range all {
@@ -44,19 +43,16 @@ func planPolicies(b *bench) plan {
 	for _, p := range all {
 		bytes, err := b.policyRoom(p)
 		if err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Policies, What: p.name, Why: err.Error()})
+			o.skip(p.name, err)
 			continue
 		}
 		for _, w := range works {
-			if got.has([2]string{p.name, string(w)}) {
-				pl.have++
-				continue
-			}
-			pieces = append(pieces, b.policyPiece(p, w, cpu, bytes, got))
+			o.offer(p.name+", "+string(w), got.has([2]string{p.name, string(w)}), func() (piece, error) {
+				return b.policyPiece(p, w, cpu, bytes, got), nil
+			})
 		}
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }
 
 func (b *bench) policyPiece(p policy, w membench.Work, cpu int, bytes unit.Bytes, got figures[profile.PolicyRow, [2]string]) piece {
@@ -78,7 +74,7 @@ func (b *bench) policyPiece(p policy, w membench.Work, cpu int, bytes unit.Bytes
 		b.against()
 	}
 	return piece{
-		what: p.name + ", " + string(w), jobs: jobs(job), read: read,
+		jobs: jobs(job), read: read,
 		keep: func(v [][]float64) {
 			if w == membench.Chase {
 				keep(timed(v[0], v[1]))

@@ -38,18 +38,12 @@ const (
 
 // cell is one cell of Rao's grid (HPCA 2013): each thread chases a working set of its
 // own, and adds to lines that all share.
-type cell struct {
-	threads        int
-	spread, memory string
-	ws, sharing    unit.Bytes
-}
+type cell struct{ profile.RaoKey }
 
-func cellKey(r profile.RaoCell) cell {
-	return cell{r.Threads, r.Spread, r.Memory, r.WS, r.Sharing}
-}
+func cellKey(r profile.RaoCell) cell { return cell{r.Key()} }
 
 func (c cell) String() string {
-	return fmt.Sprintf("%d threads %s, %s memory, %v, sharing %v", c.threads, c.spread, c.memory, c.ws, c.sharing)
+	return fmt.Sprintf("%d threads %s, %s memory, %v, sharing %v", c.Threads, c.Spread, c.Memory, c.WS, c.Sharing)
 }
 
 // planRao: some sixty cells. A block has one working set: in a guest the larger ones
@@ -109,7 +103,7 @@ func (b *bench) cells(nodes []int) []cell {
 			for _, s := range spreads {
 				for _, m := range memories {
 					for _, share := range sharing {
-						all = append(all, cell{threads, s, m, w, share})
+						all = append(all, cell{profile.RaoKey{Threads: threads, Spread: s, Memory: m, WS: w, Sharing: share}})
 					}
 				}
 			}
@@ -137,7 +131,7 @@ func (b *bench) everyone(nodes []int) set.CPUSet {
 
 // raoUsed are the nodes that a cell's threads run on, or may run on.
 func (b *bench) raoUsed(c cell, nodes []int) []int {
-	if c.threads == b.everyone(nodes).Len() {
+	if c.Threads == b.everyone(nodes).Len() {
 		return nodes
 	}
 	return nodes[:2]
@@ -147,7 +141,7 @@ func (b *bench) raoUsed(c cell, nodes []int) []int {
 // threads on two nodes each uses the other's.
 func (b *bench) memoryOf(c cell, cpu int, used []int) int {
 	own, _ := b.m.NodeOf(cpu)
-	if c.memory == profile.Remote {
+	if c.Memory == profile.Remote {
 		return used[(slices.Index(used, own)+1)%len(used)]
 	}
 	return own
@@ -157,12 +151,12 @@ func (b *bench) memoryOf(c cell, cpu int, used []int) int {
 func (b *bench) raoRoom(c cell, nodes []int) error {
 	used := b.raoUsed(c, nodes)
 	cpus := b.raoCPUs(c, used)
-	if len(cpus) < c.threads {
-		return fmt.Errorf("%d CPUs are there for %d threads", len(cpus), c.threads)
+	if len(cpus) < c.Threads {
+		return fmt.Errorf("%d CPUs are there for %d threads", len(cpus), c.Threads)
 	}
 	need := map[int]unit.Bytes{}
 	for _, cpu := range cpus {
-		need[b.memoryOf(c, cpu, used)] += c.ws
+		need[b.memoryOf(c, cpu, used)] += c.WS
 	}
 	for node, bytes := range need {
 		if _, err := b.room(node, bytes, bytes); err != nil {
@@ -174,7 +168,7 @@ func (b *bench) raoRoom(c cell, nodes []int) error {
 
 // raoJobs are one job, or one for each place of a repeat.
 func (b *bench) raoJobs(c cell, nodes []int, repeat int) []membench.Job {
-	if !b.small(c.ws) || c.ws > raoDrawn*b.llc() {
+	if !b.small(c.WS) || c.WS > raoDrawn*b.llc() {
 		return jobs(b.raoJob(c, nodes, 0))
 	}
 	var all []membench.Job
@@ -188,15 +182,15 @@ func (b *bench) raoJobs(c cell, nodes []int, repeat int) []membench.Job {
 // working set by place lines: another place (draws).
 func (b *bench) raoJob(c cell, nodes []int, place int) membench.Job {
 	used := b.raoUsed(c, nodes)
-	job := membench.Job{Length: b.lengthFor(c.ws), Warm: settleChase}
+	job := membench.Job{Length: b.lengthFor(c.WS), Warm: settleChase}
 	switch {
-	case c.ws <= b.llc()/2:
+	case c.WS <= b.llc()/2:
 		job.Laps = raoFill
-	case c.ws <= raoWarm*b.llc():
+	case c.WS <= raoWarm*b.llc():
 		job.Laps = raoLaps
 	}
 	for i, cpu := range b.raoCPUs(c, used) {
-		job.Buffers = append(job.Buffers, b.bound(b.memoryOf(c, cpu, used), cpu, c.ws-unit.Bytes(place)*line))
+		job.Buffers = append(job.Buffers, b.bound(b.memoryOf(c, cpu, used), cpu, c.WS-unit.Bytes(place)*line))
 		job.Threads = append(job.Threads, membench.Thread{CPU: cpu, Work: membench.Chase, Buffer: i, Count: true})
 	}
 	b.share(&job, c, used[0])
@@ -205,10 +199,10 @@ func (b *bench) raoJob(c cell, nodes []int, place int) membench.Job {
 
 // share adds the region that all threads add to.
 func (b *bench) share(job *membench.Job, c cell, node int) {
-	if c.sharing == 0 {
+	if c.Sharing == 0 {
 		return
 	}
-	buffer := b.bound(node, job.Threads[0].CPU, c.sharing)
+	buffer := b.bound(node, job.Threads[0].CPU, c.Sharing)
 	buffer.Huge = false
 	job.Buffers = append(job.Buffers, buffer)
 	for i := range job.Threads {
@@ -237,19 +231,19 @@ func (b *bench) coresFirst(node int) []int {
 // raoCPUs: intra uses the first CPUs of the first node; inter alternates between the
 // nodes.
 func (b *bench) raoCPUs(c cell, used []int) []int {
-	if c.spread == profile.Intra {
+	if c.Spread == profile.Intra {
 		ids := b.coresFirst(used[0])
-		return ids[:min(c.threads, len(ids))]
+		return ids[:min(c.Threads, len(ids))]
 	}
 	var lists [][]int
 	for _, node := range used {
 		lists = append(lists, b.coresFirst(node))
 	}
 	var cpus []int
-	for i := 0; len(cpus) < c.threads; i++ {
+	for i := 0; len(cpus) < c.Threads; i++ {
 		before := len(cpus)
 		for _, ids := range lists {
-			if i < len(ids) && len(cpus) < c.threads {
+			if i < len(ids) && len(cpus) < c.Threads {
 				cpus = append(cpus, ids[i])
 			}
 		}
@@ -261,22 +255,7 @@ func (b *bench) raoCPUs(c cell, used []int) []int {
 }
 
 // readRao is the mean over the places: columns in the order of raoCell.
-func readRao(out outcome) ([]float64, error) {
-	var mean []float64
-	for _, r := range out.jobs {
-		v, err := raoPerOp(r)
-		if err != nil {
-			return nil, err
-		}
-		if mean == nil {
-			mean = make([]float64, len(v))
-		}
-		for i := range v {
-			mean[i] += v[i] / float64(len(out.jobs))
-		}
-	}
-	return mean, nil
-}
+func readRao(out outcome) ([]float64, error) { return meanOf(out.jobs, raoPerOp) }
 
 // raoPerOp sums the threads of one job.
 func raoPerOp(r membench.Result) ([]float64, error) {
@@ -303,11 +282,11 @@ func raoCell(c cell, v [][]float64) profile.RaoCell {
 		return f
 	}
 	every := 0
-	if c.sharing > 0 {
+	if c.Sharing > 0 {
 		every = addEvery
 	}
 	return profile.RaoCell{
-		Threads: c.threads, Spread: c.spread, Memory: c.memory, WS: c.ws, Sharing: c.sharing, AddEvery: every,
+		Threads: c.Threads, Spread: c.Spread, Memory: c.Memory, WS: c.WS, Sharing: c.Sharing, AddEvery: every,
 		PerOp: timed(v[0], v[1]), Cycles: counted(v[1]), LLCMiss: counted(v[2]), MissRate: counted(v[3]),
 		Penalty: counted(v[4]), Requests: counted(v[5]), PenaltyPerOp: counted(v[6]),
 	}

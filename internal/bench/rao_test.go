@@ -26,7 +26,7 @@ func TestDecisionCoresFirst(t *testing.T) {
 		t.Errorf("node 0: %v", got)
 	}
 	for spread, want := range map[string][]int{profile.Intra: {0, 2, 1}, profile.Inter: {0, 4, 2}} {
-		if got := b.raoCPUs(cell{threads: 3, spread: spread}, []int{0, 2}); !slices.Equal(got, want) {
+		if got := b.raoCPUs(cell{profile.RaoKey{Threads: 3, Spread: spread}}, []int{0, 2}); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", spread, got, want)
 		}
 	}
@@ -51,16 +51,16 @@ func TestDecisionRaoPlaces(t *testing.T) {
 		for repeat := range 3 {
 			for _, j := range b.raoJobs(c, nodes, repeat) {
 				seen[j.Buffers[0].Bytes]++
-				if (j.Laps > 1) != (c.ws <= raoWarm*b.llc()) {
+				if (j.Laps > 1) != (c.WS <= raoWarm*b.llc()) {
 					t.Errorf("%v: %d laps", c, j.Laps)
 				}
-				if k := len(j.Threads) - 1; c.sharing > 0 && (j.Threads[k].Shared != k+1 || j.Threads[k].AddEvery != 1 || j.Buffers[k+1].Bytes != c.sharing) {
+				if k := len(j.Threads) - 1; c.Sharing > 0 && (j.Threads[k].Shared != k+1 || j.Threads[k].AddEvery != 1 || j.Buffers[k+1].Bytes != c.Sharing) {
 					t.Errorf("%v: thread %+v of buffers %+v", c, j.Threads[k], j.Buffers)
 				}
 			}
 		}
 		want := 3 * raoDraws
-		if c.ws > raoDrawn*b.llc() {
+		if c.WS > raoDrawn*b.llc() {
 			want = 1
 		}
 		if len(seen) != want {

@@ -9,6 +9,5 @@
 //	RatioOf, CompareSpread (two arms) ──▶ faster, steadier, or noise
 //	Vary(arms of one command)         ──▶ Variation: which placement to time with
 //
-// Pure: it runs nothing. It gives the same bits everywhere (no fused products),
-// because simulations use it.
+// Pure: it runs nothing.
 package experiment

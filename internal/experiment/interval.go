@@ -40,7 +40,6 @@ func (i Interval) Has(v float64) bool { return i.Low <= v && v <= i.High }
 //     median only with 1 − 2^(1−n): 94 % for 5, 88 % for 4, 75 % for 3. That range is
 //     returned, with that coverage. A bootstrap of the median gives the same: the 2.5th
 //     percentile of the resampled medians of up to 5 values is the smallest value.
-//     percentile of the resampled medians of up to 5 values is the smallest value.
 func medianInterval(sorted []float64) Interval {
 	n := len(sorted)
 	if n < 2 {
@@ -48,13 +47,13 @@ func medianInterval(sorted []float64) Interval {
 	}
 	k, outside := 1, math.Pow(0.5, float64(n)) // P(fewer than k heads), k = 1
 	for term := outside; ; k++ {               // 1
-		term = float64(term * float64(n-k+1) / float64(k)) // P(k heads)
-		if float64(2*(outside+term)) > 1-Nominal {         // 2, 3
+		term = term * float64(n-k+1) / float64(k) // P(k heads)
+		if 2*(outside+term) > 1-Nominal {         // 2, 3
 			break
 		}
 		outside += term
 	}
-	return Interval{Low: sorted[k-1], High: sorted[n-k], Coverage: 1 - float64(2*outside)}
+	return Interval{Low: sorted[k-1], High: sorted[n-k], Coverage: 1 - 2*outside}
 }
 
 // Ratio compares two arms: this one's figure as a multiple of the other's.
@@ -97,7 +96,7 @@ func RatioOf(values, base []float64) (r Ratio, ok bool) {
 		return Ratio{}, false
 	}
 	slices.Sort(ratios)
-	r.Value = (ratios[(len(ratios)-1)/2] + ratios[len(ratios)/2]) / 2
+	r.Value = middle(ratios)
 	k, coverage := moses(len(values), len(base)) // 2
 	if len(ratios) > 1 {
 		r.CI = Interval{Low: ratios[k-1], High: ratios[len(ratios)-k], Coverage: coverage}
@@ -126,8 +125,8 @@ func moses(n, m int) (k int, coverage float64) {
 
 func mosesNormal(n, m int) (k int, coverage float64) {
 	const z = 1.959964 // 97.5th percentile
-	mean, sd := float64(float64(n*m)/2), math.Sqrt(float64(n*m*(n+m+1))/12)
-	return max(1, int(math.Floor(mean-float64(z*sd)))), Nominal
+	mean, sd := float64(n*m)/2, math.Sqrt(float64(n*m*(n+m+1))/12)
+	return max(1, int(math.Floor(mean-z*sd))), Nominal
 }
 
 // mannWhitney counts the orders of n and m values in which U is 0, 1, … n·m:

@@ -56,17 +56,17 @@ const (
 //     one (Phipson and Smyth, 2010).
 func CompareSpread(a, b Summary, seed uint64) (s Spread, ok bool) {
 	da, db := distances(a), distances(b)
-	if a.N < leastForSpread || b.N < leastForSpread || mean(da)+mean(db) == 0 {
+	if a.N < leastForSpread || b.N < leastForSpread || Mean(da)+Mean(db) == 0 {
 		return Spread{}, false
 	}
-	s.Ratio = min(mean(da)/mean(db), mostSpread)
+	s.Ratio = min(Mean(da)/Mean(db), mostSpread)
 	far := math.Abs(math.Log(s.Ratio))
 	all := append(da, db...)
 	rng := rand.New(rand.NewPCG(seed, 0x737072656164))
 	as := 1
 	for range shuffles { // 3
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		if dealt := math.Abs(math.Log(min(mean(all[:len(da)])/mean(all[len(da):]), mostSpread))); dealt >= far*(1-1e-9) {
+		if dealt := math.Abs(math.Log(min(Mean(all[:len(da)])/Mean(all[len(da):]), mostSpread))); dealt >= far*(1-1e-9) {
 			as++
 		}
 	}
@@ -92,7 +92,8 @@ func distances(s Summary) []float64 {
 	return out
 }
 
-func mean(values []float64) float64 {
+// Mean of values; NaN without any.
+func Mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
 		sum += v

@@ -33,14 +33,13 @@ func Summarise(values []float64) (s Summary, ok bool) {
 		return Summary{}, false
 	}
 	sorted := slices.Sorted(slices.Values(s.Values))
-	s.Min, s.Max = sorted[0], sorted[s.N-1]
-	s.Median = (sorted[(s.N-1)/2] + sorted[s.N/2]) / 2
+	s.Min, s.Max, s.Median = sorted[0], sorted[s.N-1], middle(sorted)
 	s.CI = medianInterval(sorted)
 	for _, v := range s.Values {
 		s.Mean += v / float64(s.N)
 	}
 	for _, v := range s.Values {
-		s.SD += float64((v - s.Mean) * (v - s.Mean))
+		s.SD += (v - s.Mean) * (v - s.Mean)
 	}
 	if s.N > 1 {
 		s.SD = math.Sqrt(s.SD / float64(s.N-1))
@@ -48,6 +47,20 @@ func Summarise(values []float64) (s Summary, ok bool) {
 		s.SD = 0
 	}
 	return s, true
+}
+
+// Median of values, which are numbers; of an even number of them it is the mean of the
+// middle two. ok is false without values.
+func Median(values []float64) (median float64, ok bool) {
+	if len(values) == 0 {
+		return 0, false
+	}
+	return middle(slices.Sorted(slices.Values(values))), true
+}
+
+func middle(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // RelativeSpread is (max − min) / median: the noise of the repeats.

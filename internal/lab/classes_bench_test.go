@@ -18,7 +18,7 @@ import (
 	"homenode/internal/interference"
 	"homenode/internal/machine"
 	"homenode/internal/policy/vmmap"
-	"homenode/internal/sim/apps"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -75,7 +75,7 @@ done
 // classesRow is one program.
 type classesRow struct {
 	Program string             `json:"program"`
-	Truth   apps.Finding       `json:"truth"`
+	Truth   catalog.Finding    `json:"truth"`
 	Hurt    experiment.Summary `json:"hurt"`
 	Harm    experiment.Summary `json:"harm"`
 	Remote  experiment.Summary `json:"remote"`
@@ -324,7 +324,7 @@ func tryProgram(ctx context.Context, g *Guest, name, line string, infer vmmap.In
 	row.Hurt, _ = experiment.Summarise(hurt)
 	row.Harm, _ = experiment.Summarise(harm)
 	row.Remote, _ = experiment.Summarise(remote)
-	row.Truth = apps.Finding{App: name, Machine: "lab, shape two", How: unit.HowModelled, From: "scripts/bench-classes.sh", Threads: 1, Distance: m.Distance(0, 1), Slowdowns: vmmap.Slowdowns{
+	row.Truth = catalog.Finding{App: name, Machine: "lab, shape two", How: unit.HowModelled, From: "scripts/bench-classes.sh", Threads: 1, Distance: m.Distance(0, 1), Slowdowns: vmmap.Slowdowns{
 		Hurt: unit.Some(row.Hurt.Median), Harm: unit.Some(row.Harm.Median), Remote: unit.Some(row.Remote.Median),
 	}}.Judge()
 	alone, err := tryOnce(ctx, g, recordWindows(onAndOn(line)), noNeighbour, 0)

@@ -35,7 +35,7 @@ func TestBenchSimNoise(t *testing.T) {
 		t.Skip("HOMENODE_SIM_NOISE is not set to the file: this is a measurement of make bench-sim-parity")
 	}
 	g := guest(t, "four", "v2")
-	n := parity.Noise{Schema: parity.RecordSchema, How: "modelled (lab)", Origin: originOf(t, g), Shape: "four", Args: noiseServer}
+	n := simNoise{Schema: parity.RecordSchema, How: "modelled (lab)", Origin: originOf(t, g), Shape: "four", Args: noiseServer}
 	for pair := range noisePairs {
 		a, errA := noiseRun(t.Context(), g, "")
 		b, errB := noiseRun(t.Context(), g, "homenode run --nodes 1 --policy bind -- ")
@@ -45,7 +45,7 @@ func TestBenchSimNoise(t *testing.T) {
 		fmt.Printf("noise %d:\n  unpinned %+v\n  bound    %+v\n", pair, a, b)
 		n.Unpinned, n.Bound = append(n.Unpinned, a), append(n.Bound, b)
 	}
-	n.Summarise()
+	n.summarise()
 	writeResults(t, path, n)
 }
 
@@ -71,7 +71,7 @@ rmdir /sys/fs/cgroup/par 2> /dev/null || true
 `, noiseCPUs, with, noiseServer)
 }
 
-func noiseRun(ctx context.Context, g *Guest, with string) (f parity.NoiseFigures, err error) {
+func noiseRun(ctx context.Context, g *Guest, with string) (f noiseFigures, err error) {
 	ctx, cancel := g.Within(ctx, 3*time.Minute)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", noiseScript(with))
@@ -99,7 +99,7 @@ func noiseRun(ctx context.Context, g *Guest, with string) (f parity.NoiseFigures
 	for cpu := range cpus.All() {
 		busy += end.VCPUs[cpu].Total["cycles"] - begin.VCPUs[cpu].Total["cycles"]
 	}
-	return parity.NoiseFigures{
+	return noiseFigures{
 		MBW: run.DRAM * run.OpsPerSecond * 64, MSR: run.Stall / run.Cycles, NPMR: anon / (anon + file),
 		RMBR: 1 - run.LocalRatio.Or(0), Local: run.LocalRatio.Or(0), LatencyUS: r.latency(2), CPUPerOp: busy / (run.OpsPerSecond * seconds),
 		UserPerOp: run.Cycles,

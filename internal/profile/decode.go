@@ -272,10 +272,5 @@ func (c *checker) rao(cells []RaoCell) {
 		c.figures("rao", aTime, r.PerOp)
 		c.figures("rao", aCount, r.Cycles, r.LLCMiss, r.MissRate, r.Penalty, r.Requests, r.PenaltyPerOp)
 	}
-	type cell struct {
-		threads        int
-		spread, memory string
-		ws, sharing    unit.Bytes
-	}
-	once(c, "rao", cells, func(r RaoCell) cell { return cell{r.Threads, r.Spread, r.Memory, r.WS, r.Sharing} })
+	once(c, "rao", cells, RaoCell.Key)
 }

@@ -233,3 +233,13 @@ type RaoCell struct {
 	// PenaltyPerOp is W per op.
 	PenaltyPerOp Figure `json:"uncore_critical_per_op"`
 }
+
+// RaoKey distinguishes the cells of the grid.
+type RaoKey struct {
+	Threads        int
+	Spread, Memory string
+	WS, Sharing    unit.Bytes
+}
+
+// Key is the cell's.
+func (c RaoCell) Key() RaoKey { return RaoKey{c.Threads, c.Spread, c.Memory, c.WS, c.Sharing} }

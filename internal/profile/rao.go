@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/unit"
 )
 
@@ -138,11 +139,11 @@ func Correlation(x, y []float64) (r float64, ok bool) {
 	if n < 3 || len(y) != n {
 		return 0, false
 	}
-	mx, my := mean(x), mean(y)
+	mx, my := experiment.Mean(x), experiment.Mean(y)
 	var xx, yy, xy float64
 	for i := range x {
 		dx, dy := x[i]-mx, y[i]-my
-		xx, yy, xy = xx+float64(dx*dx), yy+float64(dy*dy), xy+float64(dx*dy)
+		xx, yy, xy = xx+dx*dx, yy+dy*dy, xy+dx*dy
 	}
 	r = xy / math.Sqrt(xx*yy)
 	if math.IsNaN(r) || math.IsInf(r, 0) {
@@ -151,26 +152,11 @@ func Correlation(x, y []float64) (r float64, ok bool) {
 	return min(max(r, -1), 1), true
 }
 
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
-
-// raoKey distinguishes cells.
-type raoKey struct {
-	threads        int
-	spread, memory string
-	ws, sharing    unit.Bytes
-}
-
 // raoGrid is the cells that have a cost.
 type raoGrid struct {
 	cells     []RaoCell
-	cost      map[raoKey]float64
-	keys      []raoKey // in order
+	cost      map[RaoKey]float64
+	keys      []RaoKey // in order
 	llc       unit.Bytes
 	few, most unit.Bytes // sharing sizes
 	least     unit.Bytes // the smallest of those larger than few
@@ -178,7 +164,7 @@ type raoGrid struct {
 }
 
 func newRaoGrid(cells []RaoCell, llc unit.Bytes) raoGrid {
-	g := raoGrid{cells: cells, cost: map[raoKey]float64{}, llc: llc}
+	g := raoGrid{cells: cells, cost: map[RaoKey]float64{}, llc: llc}
 	for i, c := range cells {
 		g.inCycles = g.inCycles || !c.PerOp.Median.Known()
 		if i == 0 || c.Sharing < g.few {
@@ -192,16 +178,16 @@ func newRaoGrid(cells []RaoCell, llc unit.Bytes) raoGrid {
 			g.least = min(g.least, c.Sharing)
 		}
 		if v, ok := g.costOf(c); ok {
-			k := raoKey{c.Threads, c.Spread, c.Memory, c.WS, c.Sharing}
+			k := c.Key()
 			if _, twice := g.cost[k]; !twice {
 				g.keys = append(g.keys, k)
 			}
 			g.cost[k] = v // the later one, of a cell measured again
 		}
 	}
-	slices.SortFunc(g.keys, func(a, b raoKey) int {
-		return cmp.Or(cmp.Compare(a.threads, b.threads), cmp.Compare(a.sharing, b.sharing), cmp.Compare(a.spread, b.spread),
-			cmp.Compare(a.memory, b.memory), cmp.Compare(a.ws, b.ws))
+	slices.SortFunc(g.keys, func(a, b RaoKey) int {
+		return cmp.Or(cmp.Compare(a.Threads, b.Threads), cmp.Compare(a.Sharing, b.Sharing), cmp.Compare(a.Spread, b.Spread),
+			cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.WS, b.WS))
 	})
 	return g
 }
@@ -217,12 +203,12 @@ func (g raoGrid) costOf(c RaoCell) (float64, bool) {
 
 // raoRatio is the cost of a cell relative to that of the cell it is compared with.
 type raoRatio struct {
-	raoKey
+	RaoKey
 	v float64
 }
 
 // ratios compares the cells that keep accepts with their counterparts by other.
-func (g raoGrid) ratios(keep func(raoKey) bool, other func(raoKey) raoKey) []raoRatio {
+func (g raoGrid) ratios(keep func(RaoKey) bool, other func(RaoKey) RaoKey) []raoRatio {
 	var out []raoRatio
 	for _, k := range g.keys {
 		if base, ok := g.cost[other(k)]; ok && keep(k) && other(k) != k {
@@ -232,28 +218,28 @@ func (g raoGrid) ratios(keep func(raoKey) bool, other func(raoKey) raoKey) []rao
 	return out
 }
 
-func withMemory(m string) func(raoKey) raoKey {
-	return func(k raoKey) raoKey { k.memory = m; return k }
+func withMemory(m string) func(RaoKey) RaoKey {
+	return func(k RaoKey) RaoKey { k.Memory = m; return k }
 }
 
-func withSpread(s string) func(raoKey) raoKey {
-	return func(k raoKey) raoKey { k.spread = s; return k }
+func withSpread(s string) func(RaoKey) RaoKey {
+	return func(k RaoKey) RaoKey { k.Spread = s; return k }
 }
 
 // demand is what the threads would fill of one LLC if all of them ran on it.
-func (k raoKey) demand() unit.Bytes { return unit.Bytes(k.threads) * k.ws }
+func (k RaoKey) demand() unit.Bytes { return unit.Bytes(k.Threads) * k.WS }
 
 // onOne is what they fill of the LLC with most of them. Inter cells that are compared
 // run on two.
-func (k raoKey) onOne() unit.Bytes {
-	if k.spread == Inter {
-		return unit.Bytes((k.threads+1)/2) * k.ws
+func (k RaoKey) onOne() unit.Bytes {
+	if k.Spread == Inter {
+		return unit.Bytes((k.Threads+1)/2) * k.WS
 	}
 	return k.demand()
 }
 
 // fits says that all working sets fit the LLC, whatever CPUs the threads run on.
-func (g raoGrid) fits(k raoKey) bool { return float64(k.demand()) <= RaoFits*float64(g.llc) }
+func (g raoGrid) fits(k RaoKey) bool { return float64(k.demand()) <= RaoFits*float64(g.llc) }
 
 func values(list []raoRatio) []float64 {
 	out := make([]float64, len(list))
@@ -264,14 +250,7 @@ func values(list []raoRatio) []float64 {
 }
 
 // medianOf is unknown without values.
-func medianOf(list []raoRatio) unit.Opt[float64] {
-	v := values(list)
-	if len(v) == 0 {
-		return unit.None[float64]()
-	}
-	slices.Sort(v)
-	return unit.Some((v[(len(v)-1)/2] + v[len(v)/2]) / 2)
-}
+func medianOf(list []raoRatio) unit.Opt[float64] { return unit.OptOf(experiment.Median(values(list))) }
 
 func cannot(why string) RaoFinding { return RaoFinding{Verdict: CannotTell, Evidence: why} }
 
@@ -289,7 +268,7 @@ func (g raoGrid) fitting() RaoFinding {
 	if g.llc <= 0 {
 		return cannot(llcUnknown)
 	}
-	pairs := g.ratios(func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && g.fits(k) }, withMemory(Local))
+	pairs := g.ratios(func(k RaoKey) bool { return k.Memory == Remote && k.Sharing == g.few && g.fits(k) }, withMemory(Local))
 	m, ok := medianOf(pairs).Get()
 	if !ok {
 		return cannot("No pair of cells, local and remote, has working sets that fit.")
@@ -307,12 +286,12 @@ func (g raoGrid) fitting() RaoFinding {
 func series(list []raoRatio) [][]raoRatio {
 	var out [][]raoRatio
 	for i, r := range list {
-		last := r.raoKey
+		last := r.RaoKey
 		if i > 0 {
-			last = list[i-1].raoKey
+			last = list[i-1].RaoKey
 		}
-		last.ws = r.ws
-		if i == 0 || last != r.raoKey {
+		last.WS = r.WS
+		if i == 0 || last != r.RaoKey {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], r)
@@ -320,14 +299,15 @@ func series(list []raoRatio) [][]raoRatio {
 	return out
 }
 
-func (k raoKey) String() string { return fmt.Sprintf("%d threads %s", k.threads, k.spread) }
+// placed says how many threads there are, and how they are spread.
+func (k RaoKey) placed() string { return fmt.Sprintf("%d threads %s", k.Threads, k.Spread) }
 
 // penalty is number 2.
 func (g raoGrid) penalty() RaoFinding {
 	if g.llc <= 0 {
 		return cannot(llcUnknown)
 	}
-	beyond := func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && k.onOne() > g.llc }
+	beyond := func(k RaoKey) bool { return k.Memory == Remote && k.Sharing == g.few && k.onOne() > g.llc }
 	grown, judged, text := 0, 0, ""
 	var v []RaoValue
 	for _, s := range series(g.ratios(beyond, withMemory(Local))) {
@@ -339,8 +319,8 @@ func (g raoGrid) penalty() RaoFinding {
 		if grows(s) {
 			grown++
 		}
-		text += fmt.Sprintf("%s: %.2f at %v, %.2f at %v. ", first.raoKey, first.v, first.ws, last.v, last.ws)
-		v = append(v, RaoValue{first.raoKey.String() + ", first", unit.Some(first.v)}, RaoValue{first.raoKey.String() + ", last", unit.Some(last.v)})
+		text += fmt.Sprintf("%s: %.2f at %v, %.2f at %v. ", first.placed(), first.v, first.WS, last.v, last.WS)
+		v = append(v, RaoValue{first.placed() + ", first", unit.Some(first.v)}, RaoValue{first.placed() + ", last", unit.Some(last.v)})
 	}
 	if judged == 0 {
 		return cannot("No series has two working sets beyond the cache, local and remote.")
@@ -365,8 +345,8 @@ func (g raoGrid) contention() RaoFinding {
 	if g.llc <= 0 {
 		return cannot(llcUnknown)
 	}
-	local := func(k raoKey) bool {
-		return k.spread == Intra && k.memory == Local && k.sharing == g.few && k.threads > 1
+	local := func(k RaoKey) bool {
+		return k.Spread == Intra && k.Memory == Local && k.Sharing == g.few && k.Threads > 1
 	}
 	faded, judged, text := 0, 0, ""
 	var v []RaoValue
@@ -380,8 +360,8 @@ func (g raoGrid) contention() RaoFinding {
 		if last.v-1 <= RaoFades*(top.v-1) {
 			faded++
 		}
-		text += fmt.Sprintf("%d threads: %.2f at %v, %.2f at %v. ", top.threads, top.v, top.ws, last.v, last.ws)
-		v = append(v, RaoValue{fmt.Sprintf("%d threads, highest", top.threads), unit.Some(top.v)}, RaoValue{fmt.Sprintf("%d threads, last", top.threads), unit.Some(last.v)})
+		text += fmt.Sprintf("%d threads: %.2f at %v, %.2f at %v. ", top.Threads, top.v, top.WS, last.v, last.WS)
+		v = append(v, RaoValue{fmt.Sprintf("%d threads, highest", top.Threads), unit.Some(top.v)}, RaoValue{fmt.Sprintf("%d threads, last", top.Threads), unit.Some(last.v)})
 	}
 	if judged == 0 {
 		return cannot(fmt.Sprintf("Nowhere does intra cost %.0f %% more than inter, with a larger working set beyond the cache to compare with.", RaoMatters*100))
@@ -392,7 +372,7 @@ func (g raoGrid) contention() RaoFinding {
 
 // winner is number 5.
 func (g raoGrid) winner() RaoFinding {
-	pairs := g.ratios(func(k raoKey) bool { return k.spread == Inter && k.threads > 1 }, withSpread(Intra))
+	pairs := g.ratios(func(k RaoKey) bool { return k.Spread == Inter && k.Threads > 1 }, withSpread(Intra))
 	if len(pairs) < 2 {
 		return cannot("Fewer than two pairs of cells, intra and inter, to compare.")
 	}

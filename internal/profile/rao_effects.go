@@ -26,7 +26,7 @@ type RaoEffects struct {
 // effects are known if all five cells are there; without adds three are enough.
 func (g raoGrid) effects(threads int, ws, sharing unit.Bytes) (RaoEffects, bool) {
 	at := func(spread, memory string, sharing unit.Bytes) float64 {
-		return g.cost[raoKey{threads, spread, memory, ws, sharing}]
+		return g.cost[RaoKey{threads, spread, memory, ws, sharing}]
 	}
 	near, apart, far := at(Intra, Local, g.few), at(Inter, Local, g.few), at(Intra, Remote, g.few)
 	together, across := at(Intra, Local, sharing), at(Inter, Local, sharing)
@@ -79,7 +79,7 @@ func (g raoGrid) sharing() RaoFinding {
 		return cannot(llcUnknown)
 	}
 	most, least := g.places(g.most), g.places(g.least)
-	fits := slices.DeleteFunc(slices.Clone(most), func(p raoPlace) bool { return !g.fits(p.raoKey) })
+	fits := slices.DeleteFunc(slices.Clone(most), func(p raoPlace) bool { return !g.fits(p.RaoKey) })
 	switch {
 	case g.most == g.few:
 		return cannot("The grid has one sharing size only.")
@@ -103,7 +103,7 @@ func (g raoGrid) sharing() RaoFinding {
 
 // raoPlace is a place of the grid with adds, and what decides its cost.
 type raoPlace struct {
-	raoKey
+	RaoKey
 	RaoEffects
 }
 
@@ -111,10 +111,10 @@ type raoPlace struct {
 func (g raoGrid) places(sharing unit.Bytes) []raoPlace {
 	var out []raoPlace
 	for _, k := range g.keys {
-		if k.spread != Inter || k.memory != Local || k.sharing != sharing || k.threads < 2 {
+		if k.Spread != Inter || k.Memory != Local || k.Sharing != sharing || k.Threads < 2 {
 			continue
 		}
-		if e, ok := g.effects(k.threads, k.ws, sharing); ok {
+		if e, ok := g.effects(k.Threads, k.WS, sharing); ok {
 			out = append(out, raoPlace{k, e})
 		}
 	}
@@ -124,7 +124,7 @@ func (g raoGrid) places(sharing unit.Bytes) []raoPlace {
 func medianEffect(places []raoPlace) unit.Opt[float64] {
 	var list []raoRatio
 	for _, p := range places {
-		list = append(list, raoRatio{p.raoKey, p.Sharing})
+		list = append(list, raoRatio{p.RaoKey, p.RaoEffects.Sharing})
 	}
 	return medianOf(list)
 }
@@ -154,7 +154,7 @@ func spelled(n map[string]int) string {
 func effectsText(places []raoPlace) string {
 	var parts []string
 	for _, p := range places {
-		parts = append(parts, fmt.Sprintf("%d × %v %.2f / %.2f / %.2f", p.threads, p.ws, p.Sharing, p.Locality, p.Contention))
+		parts = append(parts, fmt.Sprintf("%d × %v %.2f / %.2f / %.2f", p.Threads, p.WS, p.RaoEffects.Sharing, p.Locality, p.Contention))
 	}
 	return "Sharing / locality / contention: " + strings.Join(parts, ", ") + "."
 }

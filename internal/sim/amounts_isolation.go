@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"homenode/internal/action"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -56,7 +57,7 @@ func (w *amounts) accountShared(i int, wl *pool, dt float64, loads []memsys.Load
 			}
 		}
 	}
-	if sum(wl.Group.Used) < w.wants[i]*(1-wantsMore)-few {
+	if detmath.Sum(wl.Group.Used) < w.wants[i]*(1-wantsMore)-few {
 		wl.waited += dt
 	}
 }

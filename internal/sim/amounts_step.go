@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 )
 
@@ -121,7 +122,7 @@ func (w *amounts) load(dt float64) {
 }
 
 func (w *amounts) loadOf(i int, wl *pool, dt float64) {
-	first, rate, all := len(w.Loads), 0.0, sum(wl.Group.Used)
+	first, rate, all := len(w.Loads), 0.0, detmath.Sum(wl.Group.Used)
 	_, most := w.need(wl, dt)
 	for n, p := range w.places {
 		on, used := wl.Group.On[n], wl.Group.Used[n]
@@ -195,7 +196,7 @@ func (w *amounts) home(wl *pool, node int, private float64) []float64 {
 	}
 	home := w.shares[at:len(w.shares):len(w.shares)]
 	wl.Group.Homes(home, node, private)
-	all := sum(home)
+	all := detmath.Sum(home)
 	if all < 1e-12 { // it holds nothing: its accesses are local
 		home[w.Host.Zonelist[node][0]] = 1
 		return home
@@ -373,7 +374,7 @@ func (w *amounts) balance(dt float64) {
 		return
 	}
 	for _, wl := range w.pools {
-		used := sum(wl.Group.Used)
+		used := detmath.Sum(wl.Group.Used)
 		wl.Slow = 1
 		if cpu := w.Host.Balance(dt, &wl.Group); used > few {
 			wl.Slow = 1 + min(mostSlow, cpu/(used*dt))

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
@@ -181,7 +182,7 @@ func TestMovesAreServed(t *testing.T) {
 		lines := 0.0
 		for i, r := range w.Solver.Solve(&y, w.Loads).Loads {
 			if w.Loads[i].Workload >= len(w.live) {
-				lines += r.Ops * sum(r.DRAM)
+				lines += r.Ops * detmath.Sum(r.DRAM)
 			}
 		}
 		o := outcome(t, w.Window())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"homenode/internal/action"
+	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
@@ -199,7 +200,7 @@ func (k *Cpuset) restore(s action.Step, changedCPUs, changedMems func()) action.
 
 // startPolicy is the memory policy for a workload's new pages.
 func startPolicy(c Config, s *Spec) linux.Policy {
-	in := func(nodes set.NodeSet) []bool { return c.indexes(nodes) }
+	in := func(nodes set.NodeSet) []bool { return indexes(c.Machine, nodes) }
 	switch {
 	case !s.Start.Bind.IsEmpty():
 		return linux.Policy{Mode: linux.Bind, Nodes: in(s.Start.Bind)}
@@ -211,11 +212,11 @@ func startPolicy(c Config, s *Spec) linux.Policy {
 	return linux.Policy{Mode: linux.Local}
 }
 
-// indexes marks which of the machine's nodes are in a set.
-func (c *Config) indexes(nodes set.NodeSet) []bool {
-	in := make([]bool, len(c.Machine.Nodes))
+// indexes marks which of a machine's nodes are in a set.
+func indexes(m machine.Machine, nodes set.NodeSet) []bool {
+	in := make([]bool, len(m.Nodes))
 	for i := range in {
-		in[i] = nodes.Has(c.Machine.Nodes[i].ID)
+		in[i] = nodes.Has(m.Nodes[i].ID)
 	}
 	return in
 }

@@ -10,6 +10,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/set"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -58,7 +59,7 @@ func TestFirstTouch(t *testing.T) {
 // heldPages is all that a workload has and is owed, except unmapped page cache.
 func heldPages(wl *Workload) float64 {
 	m := &wl.Group.Memory
-	return sum(m.Private) + sum(m.Shared) + sum(m.Mapped) + sum(wl.Owed[:])
+	return detmath.Sum(m.Private) + detmath.Sum(m.Shared) + detmath.Sum(m.Mapped) + detmath.Sum(wl.Owed[:])
 }
 
 // Refused memory is owed: it is reported, requested again, and given when a workload

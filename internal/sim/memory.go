@@ -40,7 +40,7 @@ func (w *World) fill(wl *Workload) {
 	m, g := wl.Spec.Memory, &wl.Group
 	policy := g.Policy
 	if touch := wl.Spec.Start.Touch; !touch.IsEmpty() && policy.Mode == linux.Local { // 3
-		g.Policy = linux.Policy{Mode: linux.Interleave, Nodes: w.Config.indexes(touch)}
+		g.Policy = linux.Policy{Mode: linux.Interleave, Nodes: indexes(w.Config.Machine, touch)}
 	}
 	w.population.Open(wl)
 	w.touch(wl, linux.Private, pagesOf(m.Private)) // 1
@@ -106,8 +106,8 @@ func (w *World) grow(wl *Workload, seconds float64) {
 	}
 	if m.Churn > 0 {
 		share := 1 - detmath.Exp(-(hours * m.Churn)) // the same, however the time is cut into steps
-		w.renew(wl, linux.Private, share*sum(wl.Group.Memory.Private))
-		w.renew(wl, linux.Shared, share*sum(wl.Group.Memory.Shared))
+		w.renew(wl, linux.Private, share*detmath.Sum(wl.Group.Memory.Private))
+		w.renew(wl, linux.Shared, share*detmath.Sum(wl.Group.Memory.Shared))
 	}
 }
 
@@ -126,10 +126,3 @@ func (w *World) reopen(wl *Workload) {
 }
 
 func pagesOf[B ~int64](b B) float64 { return math.Ceil(float64(b) / linux.PageBytes) }
-
-func sum(of []float64) (s float64) {
-	for _, x := range of {
-		s += x
-	}
-	return s
-}

@@ -55,15 +55,6 @@ func NewMover(m machine.Machine, system *memsys.System, host *linux.Host) Mover 
 	return x
 }
 
-// indexes marks the nodes that are in a set.
-func (x *Mover) indexes(nodes set.NodeSet) []bool {
-	in := make([]bool, len(x.machine.Nodes))
-	for i := range in {
-		in[i] = nodes.Has(x.machine.Nodes[i].ID)
-	}
-	return in
-}
-
 // runners is where moves to these nodes run, as shares: on their CPUs or, where they have
 // none, on all.
 func (x *Mover) runners(nodes set.NodeSet) []float64 {

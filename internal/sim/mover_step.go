@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
 )
@@ -61,11 +62,11 @@ func (x *Mover) Begin(g *linux.Group, s action.Step) *Move {
 	n := len(x.nodes)
 	room := make([]float64, 3*n)
 	m := &Move{
-		step: s, group: g, to: x.indexes(s.Nodes), from: x.indexes(x.mems.Minus(s.Nodes)), by: x.runners(s.Nodes),
+		step: s, group: g, to: indexes(x.machine, s.Nodes), from: indexes(x.machine, x.mems.Minus(s.Nodes)), by: x.runners(s.Nodes),
 		gives: room[:n:n], takes: room[n : 2*n : 2*n], home: room[2*n:], budget: math.Inf(1),
 	}
 	if !s.From.IsEmpty() {
-		m.from = x.indexes(s.From.Minus(s.Nodes))
+		m.from = indexes(x.machine, s.From.Minus(s.Nodes))
 	}
 	if s.Budget > 0 {
 		m.budget = float64(s.Budget) / linux.PageBytes
@@ -183,7 +184,7 @@ func (m *Move) Stands(seconds, each float64) (still, call float64) {
 		batch = max(1, min(batch, m.step.MaxStall.Seconds()/each))
 	}
 	mem := &m.group.Memory
-	held := sum(mem.Private) + sum(mem.Shared) + sum(mem.Mapped) + sum(mem.Cache)
+	held := detmath.Sum(mem.Private) + detmath.Sum(mem.Shared) + detmath.Sum(mem.Mapped) + detmath.Sum(mem.Cache)
 	share := min(1, batch/max(held, 1))
 	return seconds * share, min(batch, held) * each
 }

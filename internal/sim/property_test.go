@@ -13,6 +13,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -149,8 +150,8 @@ func checkHost(t *testing.T, seed uint64, w *World) {
 		if math.Abs(on-g.Threads) > 1e-6 {
 			t.Errorf("%s has %v threads, they are %v", wl.ID, g.Threads, on)
 		}
-		if g.Quota > 0 && sum(g.Used) > g.Quota+1e-9 {
-			t.Errorf("%s uses %v of a quota of %v", wl.ID, sum(g.Used), g.Quota)
+		if g.Quota > 0 && detmath.Sum(g.Used) > g.Quota+1e-9 {
+			t.Errorf("%s uses %v of a quota of %v", wl.ID, detmath.Sum(g.Used), g.Quota)
 		}
 	}
 	for n := range w.Busy {

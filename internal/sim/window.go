@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -39,7 +40,7 @@ func (w *World) tell(x *window.Workload, wl *Workload, r Reading) {
 		x.CPUByNode[n] = r.Rate(used)
 		x.FileByNode[n] = Pages(wl.Group.Memory.Mapped[n] + wl.Group.Memory.Cache[n])
 	}
-	x.CPU = r.Rate(sum(wl.ByCPU))
+	x.CPU = r.Rate(detmath.Sum(wl.ByCPU))
 	c := &wl.Win
 	x.Cycles, x.Instructions, x.StallCycles = r.Count(&c.Cycles), r.Count(&c.Instructions), r.Count(&c.Stall)
 	x.LocalLoads, x.RemoteLoads = r.Count(&c.Local), r.Count(&c.Remote)

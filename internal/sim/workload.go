@@ -102,7 +102,7 @@ func (w *World) begin(wl *Workload) {
 	wl.Cpuset = newCpuset(w.Config, wl.Spec, wl.ID, wl.Owner, policy)
 	wl.Group = linux.Group{
 		ID: wl.ID, Threads: float64(wl.Spec.Threads), On: make([]float64, n), Used: make([]float64, n),
-		Mems: w.Config.indexes(wl.Mems), Pinned: wl.Spec.Start.Pinned, Quota: wl.Spec.CPULimit,
+		Mems: indexes(w.Config.Machine, wl.Mems), Pinned: wl.Spec.Start.Pinned, Quota: wl.Spec.CPULimit,
 		Policy: policy, Random: detmath.NewRandom(w.Config.Seed, wl.ID, "linux"),
 	}
 	w.population.Begin(wl)

@@ -3,6 +3,7 @@
 package lakew
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ const (
 func (j *judge) near() arena.Finding {
 	inside, outside := j.lost("mpegaudio")
 	if len(inside) == 0 || len(outside) == 0 {
-		return arena.Untested("%s", or(j.why, "The machine does not have these distances."))
+		return arena.Untested("%s", cmp.Or(j.why, "The machine does not have these distances."))
 	}
 	ok := !slices.ContainsFunc(inside, func(p Point) bool { return p.Lost < inServerLeast || p.Lost > inServerMost })
 	return arena.Found(ok, points(inside), "One VM of 4 cores on one node, its memory on one other, nothing else running. "+
@@ -75,7 +76,7 @@ func (j *judge) near() arena.Finding {
 func (j *judge) far() arena.Finding {
 	inside, outside := j.lost("mpegaudio")
 	if len(inside) == 0 || len(outside) == 0 {
-		return arena.Untested("%s", or(j.why, "The machine does not have these distances."))
+		return arena.Untested("%s", cmp.Or(j.why, "The machine does not have these distances."))
 	}
 	ok := !slices.ContainsFunc(outside, func(p Point) bool { return p.Lost > beyondMost })
 	return arena.Found(ok, points(outside), j.others())

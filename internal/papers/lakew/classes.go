@@ -3,6 +3,7 @@
 package lakew
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +14,8 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
-	"homenode/internal/sim/apps"
 	"homenode/internal/sim/arena"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/runner"
 	"homenode/internal/sim/threadworld"
@@ -25,7 +26,7 @@ import (
 // windows: while Linux had spread its memory, and after it was mapped.
 type Guess struct {
 	App           string
-	Truth         apps.Finding
+	Truth         catalog.Finding
 	Spread, Homed vmmap.Verdict
 }
 
@@ -78,8 +79,8 @@ func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 	}
 	var all []Guess
 	for i, name := range names {
-		app, _ := apps.Named(name)
-		g := Guess{App: name, Truth: apps.Truth(app, m.Host, &m.System)}
+		app, _ := catalog.AppNamed(name)
+		g := Guess{App: name, Truth: catalog.Truth(app, m.Host, &m.System)}
 		g.Spread, _ = p.spread.Verdict("/" + specs[i].Name)
 		g.Homed, _ = p.state.Verdict("/" + specs[i].Name)
 		all = append(all, g)
@@ -89,16 +90,16 @@ func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 
 // published has the classes that the paper assigns to its loads by hand. Of SPECjvm2008 it
 // says only that it has rabbits and devils.
-var published = map[string][]apps.Class{
-	"neo4j": {apps.Sheep}, "sockshop": {apps.Sheep}, "derby": {apps.Sheep},
-	"sunflow": {apps.Rabbit, apps.Devil}, "fft": {apps.Rabbit, apps.Devil}, "sor": {apps.Rabbit, apps.Devil}, "mpegaudio": {apps.Rabbit, apps.Devil},
-	"stream": {apps.Devil},
+var published = map[string][]catalog.Class{
+	"neo4j": {catalog.Sheep}, "sockshop": {catalog.Sheep}, "derby": {catalog.Sheep},
+	"sunflow": {catalog.Rabbit, catalog.Devil}, "fft": {catalog.Rabbit, catalog.Devil}, "sor": {catalog.Rabbit, catalog.Devil}, "mpegaudio": {catalog.Rabbit, catalog.Devil},
+	"stream": {catalog.Devil},
 }
 
 // classes judges the classes of the loads.
 func (j *judge) classes() arena.Finding {
 	if len(j.guesses) == 0 {
-		return arena.Untested("%s", or(j.why, "Classes were not inferred."))
+		return arena.Untested("%s", cmp.Or(j.why, "Classes were not inferred."))
 	}
 	right, are := 0, []string{}
 	for _, g := range j.guesses {
@@ -117,7 +118,7 @@ const rightly = 0.90
 // inferred judges whether classes must be given at all.
 func (j *judge) inferred() arena.Finding {
 	if len(j.guesses) == 0 {
-		return arena.Untested("%s", or(j.why, "Classes were not inferred."))
+		return arena.Untested("%s", cmp.Or(j.why, "Classes were not inferred."))
 	}
 	var spread, homed, sensitive, before int
 	for _, g := range j.guesses {
@@ -129,13 +130,6 @@ func (j *judge) inferred() arena.Finding {
 	n := len(j.guesses)
 	return arena.Found(float64(homed) >= rightly*float64(n), fmt.Sprintf("%d of %d mapped VMs", homed, n),
 		fmt.Sprintf("Of %d applications %d classes and %d sensitivities are right once memory is home; %d and %d while Linux has spread their memory over the machine. 90 %% was the target for applications drawn at random; a test of sim/runner holds that on other machines (decision 0020).", n, homed, sensitive, spread, before))
-}
-
-func or(text, other string) string {
-	if text != "" {
-		return text
-	}
-	return other
 }
 
 func countIf(n *int, yes bool) {

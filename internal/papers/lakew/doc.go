@@ -9,5 +9,5 @@
 // What the paper leaves open was decided before policies were compared: which application
 // is in which VM, how much of its memory a VM touches, and when it arrives (decision 0025).
 //
-// It is NOT for: the policies (policy), or the applications (sim/apps).
+// It is NOT for: the policies (policy), or the applications (sim/catalog).
 package lakew

@@ -93,7 +93,7 @@ func (g *group) cheaper(policy, against string) (float64, bool) {
 
 // cost is CPU seconds per operation, over all of the policy's runs.
 func (g *group) cost(policy string) (float64, bool) {
-	cpu, _ := g.mean(policy, func(r run) float64 { return float64(r.cost * r.speed) })
+	cpu, _ := g.mean(policy, func(r run) float64 { return r.cost * r.speed })
 	ops, ok := g.mean(policy, speed)
 	return cpu / ops, ok && ops > 0 && cpu > 0
 }
@@ -111,7 +111,7 @@ func (g *group) spread(policy string) (float64, bool) {
 	}
 	sum := 0.0
 	for _, r := range runs {
-		sum += float64((r.speed - mean) * (r.speed - mean))
+		sum += (r.speed - mean) * (r.speed - mean)
 	}
 	return math.Sqrt(sum/float64(len(runs)-1)) / mean, true
 }
@@ -179,14 +179,4 @@ func bySize(groups []*group, size string) []*group {
 
 func byApp(groups []*group, app string) []*group {
 	return keep(groups, func(g *group) bool { return g.app == app })
-}
-
-// median of some figures; false: the list is empty.
-func median(all []float64) (float64, bool) {
-	if len(all) == 0 {
-		return 0, false
-	}
-	all = slices.Sorted(slices.Values(all))
-	n := len(all)
-	return (all[(n-1)/2] + all[n/2]) / 2, true
 }

@@ -4,7 +4,7 @@ package lakew
 
 import (
 	"homenode/internal/sim"
-	"homenode/internal/sim/apps"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/unit"
 )
 
@@ -23,7 +23,7 @@ const (
 // spec describes a VM as a workload: one thread per core, with its memory first touched
 // where its threads are. The application gives the rest.
 func (v vm) spec() sim.Spec {
-	app, ok := apps.Named(v.app)
+	app, ok := catalog.AppNamed(v.app)
 	if !ok {
 		panic("lakew: there is no application " + v.app)
 	}

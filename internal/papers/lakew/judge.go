@@ -3,13 +3,15 @@
 package lakew
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 )
 
@@ -85,7 +87,7 @@ func Judge(r arena.Result) []arena.Row {
 }
 
 func judgeWith(r arena.Result, m measured) []arena.Row {
-	j := &judge{groups: groupsOf(r, machines.Torus), seeds: r.Seeds, against: r.Against, measured: m}
+	j := &judge{groups: groupsOf(r, catalog.Torus), seeds: r.Seeds, against: r.Against, measured: m}
 	if j.against == "" {
 		j.against = runner.None
 	}
@@ -181,15 +183,7 @@ func ranking(ours []float64) []string {
 	for i := range at {
 		at[i] = i
 	}
-	slices.SortStableFunc(at, func(x, y int) int {
-		switch {
-		case ours[x] > ours[y]:
-			return -1
-		case ours[x] < ours[y]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(at, func(x, y int) int { return cmp.Compare(ours[y], ours[x]) })
 	names := make([]string, len(at))
 	for i, k := range at {
 		names[i] = theirs[k].app
@@ -258,12 +252,12 @@ func (j *judge) spreads() arena.Finding {
 			}
 		}
 	}
-	b, ok := median(before)
+	b, ok := experiment.Median(before)
 	if !ok {
 		return arena.Untested("There are not %d runs of any application in VMs of a size.", leastRuns)
 	}
-	a, _ := median(after)
-	f, _ := median(falls)
+	a, _ := experiment.Median(after)
+	f, _ := experiment.Median(falls)
 	sentence := fmt.Sprintf("Medians over %d pairs of application and size; the worse of the two mappings counts. It falls by a factor of %.3g (median), and %.3g was asked for. Linux's is more than 0.4 in %d of them, the mappings' less than 0.04 in %d.",
 		len(before), f, steadier, count(before, func(x float64) bool { return x > unsteady }), count(after, func(x float64) bool { return x < steady }))
 	if len(loose) > 0 {

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"homenode/internal/policy/vmmap"
-	"homenode/internal/sim/apps"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
+
 	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 )
@@ -26,7 +26,7 @@ func result(seeds int, of speeds) arena.Result {
 	}
 	for _, policy := range policies {
 		for _, seed := range r.Seeds {
-			c := arena.Cell{Machine: machines.Torus, Mix: firstMix, Policy: policy, Seed: seed}
+			c := arena.Cell{Machine: catalog.Torus, Mix: firstMix, Policy: policy, Seed: seed}
 			for _, v := range first.vms() {
 				c.Apps = append(c.Apps, arena.App{
 					ID: "/" + v.name(), Service: v.app, Threads: v.size.Cores, LocalRatio: 0.5,
@@ -74,7 +74,7 @@ var asMeasured = measured{curve: aCurve, guesses: someGuesses()}
 func someGuesses() (all []Guess) {
 	for _, app := range Applications {
 		v := vmmap.Verdict{Class: published[app][0], Sensitive: unit.Some(true)}
-		all = append(all, Guess{App: app, Truth: apps.Finding{Class: v.Class, Sensitive: v.Sensitive}, Spread: v, Homed: v})
+		all = append(all, Guess{App: app, Truth: catalog.Finding{Class: v.Class, Sensitive: v.Sensitive}, Spread: v, Homed: v})
 	}
 	return all
 }

@@ -7,7 +7,7 @@ import (
 
 	"homenode/internal/sim"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 )
 
@@ -16,7 +16,7 @@ const Name = "lakew"
 
 // Boundless is the paper's machine with an interconnect and memory controllers that never
 // make a thread wait. There, latency, caches and CPUs are all that is left of a factor.
-const Boundless = machines.Torus + "-boundless"
+const Boundless = catalog.Torus + "-boundless"
 
 // The mixes.
 const (
@@ -100,14 +100,7 @@ func fits(m *arena.Machine) bool {
 }
 
 // torus is the paper's machine.
-func torus() arena.Machine {
-	b, ok := machines.Find(machines.Torus)
-	if !ok {
-		panic("lakew: there is no machine " + machines.Torus)
-	}
-	host, system := b.Make()
-	return arena.Machine{Name: b.Name, About: b.About, Host: host, System: system}
-}
+func torus() arena.Machine { return arena.BuiltinMachine(catalog.Torus) }
 
 // boundless copies a machine without the limits of its controllers and links.
 func boundless(m arena.Machine) arena.Machine {

@@ -122,7 +122,7 @@ func (p population) arrivals(seed uint64) ([]vm, []time.Duration) {
 	times, at := make([]time.Duration, len(all)), time.Duration(0)
 	for i := range times {
 		times[i] = at.Round(time.Millisecond)
-		at += time.Duration(float64(random.Exponential() * float64(between)))
+		at += time.Duration(random.Exponential() * float64(between))
 	}
 	return all, times
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"homenode/internal/experiment"
 	"homenode/internal/profile"
 	"homenode/internal/sim/arena"
 	"homenode/internal/sim/detmath"
@@ -112,7 +113,7 @@ func (c compared) most() (mix string, ratio float64)  { return c.pick(-1) }
 
 func (c compared) pick(sign float64) (mix string, ratio float64) {
 	for i, v := range c.ratios {
-		if i == 0 || float64(sign*v) < float64(sign*ratio) {
+		if i == 0 || sign*v < sign*ratio {
 			mix, ratio = c.mixes[i], v
 		}
 	}
@@ -180,7 +181,7 @@ func (f *figures) fairnessOfApps(mixes []string, policy string) (mean float64, n
 		for _, i := range f.at[cellKey{m, policy}] {
 			var cpus []float64
 			for _, a := range f.r.Cells[i].Apps {
-				cpus = append(cpus, float64(a.Ops*a.CPUPerOp))
+				cpus = append(cpus, a.Ops*a.CPUPerOp)
 			}
 			if len(cpus) > 1 && slices.Max(cpus) > 0 {
 				mean, n = mean+slices.Min(cpus)/slices.Max(cpus), n+1
@@ -202,18 +203,15 @@ func meanOf(v []float64) float64 {
 func deviation(v []float64, mean float64) float64 {
 	sum := 0.0
 	for _, x := range v {
-		sum += float64((x - mean) * (x - mean))
+		sum += (x - mean) * (x - mean)
 	}
 	return math.Sqrt(sum / max(1, float64(len(v)-1)))
 }
 
 // medianOf an empty list is 0.
 func medianOf(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	v = slices.Sorted(slices.Values(v))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+	median, _ := experiment.Median(v)
+	return median
 }
 
 // sample is one workload's run under one policy with one seed, each figure as a multiple of
@@ -238,7 +236,7 @@ func (f *figures) samples(mixes []string, own bool) (all [][]sample) {
 				continue
 			}
 			for _, a := range f.r.Cells[i].Apps {
-				if own && float64(a.Ops*a.CPUPerOp) < ownCPU*float64(a.Threads) {
+				if own && a.Ops*a.CPUPerOp < ownCPU*float64(a.Threads) {
 					continue
 				}
 				if by[a.ID] == nil {

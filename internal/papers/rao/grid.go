@@ -175,10 +175,10 @@ func totalOf(sys *memsys.System, work *memsys.Work, res *memsys.Result) total {
 			reads += v
 		}
 		ops += l.Ops
-		t.cycles += float64(l.Ops * l.Cycles)
-		t.requests += float64(l.Ops * l.L2Misses)
-		t.waits += float64(l.Ops * max(0, l.Stall-float64((asked-l.L2Misses)*sys.L2Cycles)))
-		t.reads += float64(l.Ops * reads)
+		t.cycles += l.Ops * l.Cycles
+		t.requests += l.Ops * l.L2Misses
+		t.waits += l.Ops * max(0, l.Stall-(asked-l.L2Misses)*sys.L2Cycles)
+		t.reads += l.Ops * reads
 	}
 	if ops > 0 {
 		t = total{t.cycles / ops, t.requests / ops, t.waits / ops, t.reads / ops}

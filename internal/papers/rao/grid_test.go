@@ -9,14 +9,14 @@ import (
 
 	"homenode/internal/profile"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
 
 func e5620(t *testing.T) *memsys.System {
 	t.Helper()
-	b, ok := machines.Find(machines.DualE5620)
+	b, ok := catalog.MachineNamed(catalog.DualE5620)
 	if !ok {
 		t.Fatal("there is no dual-e5620")
 	}

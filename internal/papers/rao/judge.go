@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/profile"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 )
 
@@ -44,12 +44,8 @@ var statements = []arena.Statement[*figures]{
 // Judge returns a verdict for each statement. It computes those that need no runs (the
 // micro-benchmark); the rest come from a result of Plan.
 func Judge(r arena.Result) []arena.Row {
-	var rows []arena.Row
-	if b, ok := machines.Find(machines.DualE5620); ok {
-		_, sys := b.Make()
-		rows = judgeGrid(&sys)
-	}
-	return append(rows, arena.Judge(statements, newFigures(&r))...)
+	sys := arena.BuiltinMachine(catalog.DualE5620).System
+	return append(judgeGrid(&sys), arena.Judge(statements, newFigures(&r))...)
 }
 
 // parallelIndexes compares runs of one workload, over policies and seeds.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 )
 
@@ -52,7 +52,7 @@ func (m made) result() arena.Result {
 	for _, mix := range madeMixes {
 		for _, p := range r.Policies {
 			for _, seed := range r.Seeds {
-				c := arena.Cell{Machine: machines.DualE5620, Mix: mix, Policy: p.Name, Seed: seed}
+				c := arena.Cell{Machine: catalog.DualE5620, Mix: mix, Policy: p.Name, Seed: seed}
 				for i := range 2 {
 					time := m.time(mix, p.Name, seed)
 					a := arena.App{ID: fmt.Sprintf("/%d", i), Threads: 4, Ops: 1e5 / time, CPUPerOp: 4 * time / 1e5, IPC: m.ipc(time), MPI: m.mpi(time), Penalty: m.penalty(time), Fairness: m.fairness(p.Name)}

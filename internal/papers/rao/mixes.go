@@ -11,8 +11,8 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arena"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/detmath"
-	"homenode/internal/sim/machines"
 )
 
 // Family is the purpose of a mix: the first part of its name, up to the first hyphen.
@@ -179,7 +179,7 @@ func on(name string) func(m *arena.Machine) bool {
 // mix builds the mix on Rao's machine.
 func (d drawn) mix(lasts time.Duration) arena.Mix {
 	return arena.Mix{
-		Name: d.name, About: d.about(), Fits: on(machines.DualE5620),
+		Name: d.name, About: d.about(), Fits: on(catalog.DualE5620),
 		Specs: func(*arena.Machine, uint64) []sim.Spec { return d.specs() },
 		Lasts: lasts, Warmup: lasts / 10, Period: time.Second / 2, Step: step,
 	}
@@ -193,8 +193,8 @@ var scales = []struct {
 	threads int
 	machine string
 }{
-	{2, machines.DualE5620}, {4, machines.DualE5620}, {8, machines.DualE5620},
-	{16, machines.FourNodes}, {64, machines.Opteron}, {256, machines.Torus},
+	{2, catalog.DualE5620}, {4, catalog.DualE5620}, {8, catalog.DualE5620},
+	{16, catalog.FourNodes}, {64, catalog.Opteron}, {256, catalog.Torus},
 }
 
 // scaleMix has programs of four threads, or of two where there are no more, all in turn.
@@ -237,7 +237,7 @@ const jobLasts = 100 * time.Millisecond
 func shortMix(lasts time.Duration) arena.Mix {
 	return arena.Mix{
 		Name: string(Short) + "-jobs", About: fmt.Sprintf("eight at a time of the programs of one thread, each there for %v", jobLasts),
-		Fits: on(machines.DualE5620), Lasts: lasts, Warmup: lasts / 10, Period: time.Second / 2, Step: step,
+		Fits: on(catalog.DualE5620), Lasts: lasts, Warmup: lasts / 10, Period: time.Second / 2, Step: step,
 		Specs: func(*arena.Machine, uint64) []sim.Spec { return jobs(lasts) },
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/policy/brm"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 )
 
@@ -90,10 +90,9 @@ func Large() arena.Plan {
 func isLarge(m arena.Mix) bool { return strings.HasSuffix(m.Name, "-256") }
 
 func machinesFor(mixes []arena.Mix) (all []arena.Machine) {
-	for _, name := range []string{machines.DualE5620, machines.FourNodes, machines.Opteron, machines.Torus} {
-		if b, ok := machines.Find(name); ok && fitsAny(mixes, name) {
-			host, system := b.Make()
-			all = append(all, arena.Machine{Name: b.Name, About: b.About, Host: host, System: system})
+	for _, name := range []string{catalog.DualE5620, catalog.FourNodes, catalog.Opteron, catalog.Torus} {
+		if fitsAny(mixes, name) {
+			all = append(all, arena.BuiltinMachine(name))
 		}
 	}
 	return all

@@ -5,10 +5,10 @@ package rao
 import (
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/apps"
+	"homenode/internal/sim/catalog"
 )
 
-// The programs, by name (sim/apps): NAS's parallel programs, whose threads spin at
+// The programs, by name (sim/catalog): NAS's parallel programs, whose threads spin at
 // barriers; SPEC's programs of one thread; and programs of both suites that compute and
 // hardly use memory.
 var (
@@ -21,7 +21,7 @@ var (
 // experiments each vCPU was tagged. Memory is first touched where threads start; or all of
 // it was placed before, as a VM's memory is where the hypervisor allocated it.
 func specOf(program, name string, threads int, touch set.NodeSet) sim.Spec {
-	app, ok := apps.Named(program)
+	app, ok := catalog.AppNamed(program)
 	if !ok {
 		panic("no application " + program) // the lists are above, and a test asks for all
 	}

@@ -55,14 +55,14 @@ func (g *grid) spinning(ws unit.Bytes, threads, away int) Spinning {
 		res = g.solver.Solve(g.sys, loads)
 		pace = paceOf(loads, res)
 		for i := range loads {
-			loads[i].Ops = float64(pace * loads[i].Threads)
+			loads[i].Ops = pace * loads[i].Threads
 		}
 	}
 	t := totalOf(g.sys, work, res)
 	s := Spinning{WS: ws, Threads: threads, Away: away, Time: g.sys.Hz / pace, Penalty: t.waits / t.requests, MissRate: t.reads / t.requests}
-	all := float64(s.Time * float64(threads)) // CPU cycles of all threads, for one operation of each
-	worked := float64(t.cycles * float64(threads))
-	done := float64(work.Instructions * float64(threads))
+	all := s.Time * float64(threads) // CPU cycles of all threads, for one operation of each
+	worked := t.cycles * float64(threads)
+	done := work.Instructions * float64(threads)
 	s.Spins = (done + all - worked) / all
 	s.Sleeps = done / worked
 	return s

@@ -193,8 +193,8 @@ func (b *board) measure(m machine.Machine) {
 
 // neighbours is how bad the VMs in a unit's cache are for a class.
 func (b *board) neighbours(c Class, unit int) float64 {
-	n, with := b.caches[b.units[unit].cache], b.cfg.Compatible
-	return float64(n.Sheep*with.of(c, Sheep)) + float64(n.Rabbit*with.of(c, Rabbit)) + float64(n.Devil*with.of(c, Devil))
+	n, with := b.caches[b.units[unit].cache], b.cfg.Compatible.of(c)
+	return float64(n.Sheep*with.Sheep) + float64(n.Rabbit*with.Rabbit) + float64(n.Devil*with.Devil)
 }
 
 // crowd is the number of VMs in a unit's cache.
@@ -225,17 +225,7 @@ func (b *board) seen(before []grant, cache int) bool {
 	return slices.ContainsFunc(before, func(g grant) bool { return b.units[g.unit].cache == cache })
 }
 
-func (b *board) count(c Class, cache int, by float64) {
-	n := &b.caches[cache]
-	switch c {
-	case Sheep:
-		n.Sheep += by
-	case Devil:
-		n.Devil += by
-	default:
-		n.Rabbit += by
-	}
-}
+func (b *board) count(c Class, cache int, by float64) { *b.caches[cache].at(c) += by }
 
 // costOf is how bad a VM's neighbours in a slot are, each cache once. The VM itself is not
 // on the board.

@@ -8,7 +8,7 @@ import "homenode/internal/unit"
 // in Lakew et al., there is no turtle, which hardly uses the cache: it is a sheep here.
 type Class string
 
-// The classes. Package sim/apps uses the same words for the true classes of its
+// The classes. Package sim/catalog uses the same words for the true classes of its
 // applications.
 const (
 	Unknown Class = ""

@@ -62,39 +62,31 @@ const (
 	MPI Metric = "mpi"
 )
 
-// ByClass is a figure for each class.
-type ByClass struct {
-	Sheep  float64 `yaml:"sheep" json:"sheep"`
-	Rabbit float64 `yaml:"rabbit" json:"rabbit"`
-	Devil  float64 `yaml:"devil" json:"devil"`
+// PerClass has one of something for each class.
+type PerClass[T any] struct {
+	Sheep  T `yaml:"sheep" json:"sheep"`
+	Rabbit T `yaml:"rabbit" json:"rabbit"`
+	Devil  T `yaml:"devil" json:"devil"`
 }
 
-func (b ByClass) of(c Class) float64 {
+// of takes a class that is not known for a rabbit's.
+func (p PerClass[T]) of(c Class) T { return *p.at(c) }
+
+func (p *PerClass[T]) at(c Class) *T {
 	switch c {
 	case Sheep:
-		return b.Sheep
+		return &p.Sheep
 	case Devil:
-		return b.Devil
+		return &p.Devil
 	}
-	return b.Rabbit
+	return &p.Rabbit
 }
+
+// ByClass is a figure for each class.
+type ByClass = PerClass[float64]
 
 // Compatible is a matrix of classes by classes.
-type Compatible struct {
-	Sheep  ByClass `yaml:"sheep" json:"sheep"`
-	Rabbit ByClass `yaml:"rabbit" json:"rabbit"`
-	Devil  ByClass `yaml:"devil" json:"devil"`
-}
-
-func (c Compatible) of(a, b Class) float64 {
-	switch a {
-	case Sheep:
-		return c.Sheep.of(b)
-	case Devil:
-		return c.Devil.of(b)
-	}
-	return c.Rabbit.of(b)
-}
+type Compatible = PerClass[ByClass]
 
 // Levels is a figure for each level at which a VM's slowdown may end (Lakew's columns).
 type Levels struct {
@@ -104,21 +96,7 @@ type Levels struct {
 }
 
 // Benefit is the value of ending it, of 10.
-type Benefit struct {
-	Sheep  Levels `yaml:"sheep" json:"sheep"`
-	Rabbit Levels `yaml:"rabbit" json:"rabbit"`
-	Devil  Levels `yaml:"devil" json:"devil"`
-}
-
-func (b Benefit) of(c Class) Levels {
-	switch c {
-	case Sheep:
-		return b.Sheep
-	case Devil:
-		return b.Devil
-	}
-	return b.Rabbit
-}
+type Benefit = PerClass[Levels]
 
 // DefaultConfig returns the defaults; decode a file over it.
 func DefaultConfig() Config {
@@ -168,13 +146,13 @@ func (c Config) validateFigures() error {
 	}{{"threshold", c.Threshold, 1}, {"local_share", c.LocalShare, 1}, {"pay_ratio", c.PayRatio, math.MaxFloat64}, {"seconds_per_gb", c.SecondsPerGB, math.MaxFloat64}}
 	for _, a := range []Class{Sheep, Rabbit, Devil} {
 		for _, b := range []Class{Sheep, Rabbit, Devil} {
-			if c.Compatible.of(a, b) != c.Compatible.of(b, a) {
-				return fmt.Errorf("animal: compatible is %v for %s and %s, and %v the other way round: it must be the same", c.Compatible.of(a, b), a, b, c.Compatible.of(b, a))
+			if c.Compatible.of(a).of(b) != c.Compatible.of(b).of(a) {
+				return fmt.Errorf("animal: compatible is %v for %s and %s, and %v the other way round: it must be the same", c.Compatible.of(a).of(b), a, b, c.Compatible.of(b).of(a))
 			}
 			figures = append(figures, struct {
 				name     string
 				is, most float64
-			}{fmt.Sprintf("compatible of %s and %s", a, b), c.Compatible.of(a, b), math.MaxFloat64})
+			}{fmt.Sprintf("compatible of %s and %s", a, b), c.Compatible.of(a).of(b), math.MaxFloat64})
 		}
 		l := c.Benefit.of(a)
 		if !(l.Socket >= 0 && l.Socket <= l.Node && l.Node <= l.Server && l.Server <= 10) {

@@ -69,7 +69,7 @@ func (b *board) candidates(v want, residents []resident, most int) (movable, hel
 			continue
 		}
 		movable = append(movable, i)
-		if b.cfg.Compatible.of(v.class, r.class) > 0 {
+		if b.cfg.Compatible.of(v.class).of(r.class) > 0 {
 			b.eachCache(r.slot, func(k int) { leave[k]++ })
 		}
 	}
@@ -99,7 +99,7 @@ func (b *board) eachCache(s slot, visit func(cache int)) {
 func (b *board) bad(c Class, cache int) int {
 	n, count := b.caches[cache], 0.0
 	for _, of := range []Class{Sheep, Rabbit, Devil} {
-		if b.cfg.Compatible.of(c, of) > 0 {
+		if b.cfg.Compatible.of(c).of(of) > 0 {
 			count += n.of(of)
 		}
 	}
@@ -117,7 +117,7 @@ func (b *board) relieve(stays resident, residents []resident, most int) []move {
 	b.begin(residents)
 	var bad, rest []int
 	for i, r := range residents {
-		isBad := b.cfg.Compatible.of(stays.class, r.class) > 0 && b.beside(stays.slot, r.slot)
+		isBad := b.cfg.Compatible.of(stays.class).of(r.class) > 0 && b.beside(stays.slot, r.slot)
 		switch {
 		case isBad && !r.movable:
 			return nil

@@ -8,7 +8,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+
 	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/runner"
 )
@@ -17,7 +17,7 @@ import (
 const Schema = 1
 
 // How is the source of a result's figures.
-const How = harness.How
+const How = runner.How
 
 // Machine is a machine of a plan.
 type Machine struct {

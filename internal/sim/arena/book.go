@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+
 	"homenode/internal/sim/runner"
 	"homenode/internal/sim/threadworld"
 	"homenode/internal/window"
@@ -18,7 +18,6 @@ import (
 // book adds up a cell.
 //
 //  1. Figures are sums over the time after the warm-up, and ratios of such sums.
-//  2. The 99th percentile of requests' latency is the mean of the periods' estimates,
 //  2. The 99th percentile of requests' latency is the mean of the periods' estimates,
 //     weighted by operations, as in sim/scenario. In a closed loop it is over threads and
 //     periods: an operation takes the period / the thread's operations. A thread that has
@@ -30,12 +29,12 @@ type book struct {
 	seen    time.Duration // time of the last look
 	apps    map[string]*sums
 	threads map[int]*threadSums
-	all     harness.Tally
+	all     runner.Tally
 }
 
 // sums are the sums of one workload.
 type sums struct {
-	harness.Tally
+	runner.Tally
 	spec            *sim.Spec
 	service         string
 	requests, waits float64 // uncore
@@ -161,9 +160,9 @@ func (b *book) close(j job, counts runner.Counts) Cell {
 
 func (s *sums) app(id string, fair map[string]float64) App {
 	a := App{
-		ID: id, Service: s.service, Threads: max(1, s.spec.Threads), Rated: s.spec.Demand.Rate > 0, Ops: harness.Over(s.Ops, s.Seconds), CPUPerOp: s.CPUPerOp(),
-		LocalRatio: s.LocalRatio(), IPC: s.IPC(), MPI: harness.Over(s.Local+s.Remote, s.Instructions),
-		Penalty: harness.Over(s.waits, s.requests), P99S: harness.Over(s.P99, s.Rated), Fairness: 1,
+		ID: id, Service: s.service, Threads: max(1, s.spec.Threads), Rated: s.spec.Demand.Rate > 0, Ops: runner.Over(s.Ops, s.Seconds), CPUPerOp: s.CPUPerOp(),
+		LocalRatio: s.LocalRatio(), IPC: s.IPC(), MPI: runner.Over(s.Local+s.Remote, s.Instructions),
+		Penalty: runner.Over(s.waits, s.requests), P99S: runner.Over(s.P99, s.Rated), Fairness: 1,
 	}
 	if s.Rated == 0 {
 		a.P99S = percentile99(s.each)
@@ -190,7 +189,7 @@ func (b *book) fairness() map[string]float64 {
 	fair := map[string]float64{}
 	for id, m := range most {
 		if m > 0 {
-			fair[id] = harness.Share(least[id], m)
+			fair[id] = runner.Share(least[id], m)
 		}
 	}
 	return fair

@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/actuate"
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/runner"
 	"homenode/internal/window"
@@ -33,7 +33,7 @@ func (p *Plan) cell(ctx context.Context, j job, tell func(float64)) (Cell, error
 	}
 	name, _ := Kind(j.policy)
 	specs := j.mix.Specs(j.machine, j.seed)
-	c := sim.Config{Machine: j.machine.Host, System: j.machine.System, Linux: linux.DefaultSettings(), Specs: specs, Seed: j.seed, Start: harness.Start, Step: j.mix.Step}
+	c := sim.Config{Machine: j.machine.Host, System: j.machine.System, Linux: linux.DefaultSettings(), Specs: specs, Seed: j.seed, Start: runner.Start, Step: j.mix.Step}
 	runner.Prepare(name, &c)
 	if p.Configure != nil {
 		p.Configure(j.policy, &c)

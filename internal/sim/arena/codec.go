@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"homenode/internal/schema"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 )
 
 // ErrNewer is wrapped when a result was written by a newer homenode.
@@ -39,7 +39,7 @@ func Encode(r Result) ([]byte, error) { return schema.Encode(r, whatItIs) }
 //
 // A result that has only rows has no cells, machines or policies.
 func (r Result) Validate() error {
-	if err := harness.CheckForm(r.Schema, Schema, r.How); err != nil { // 1
+	if err := runner.CheckForm(r.Schema, Schema, r.How); err != nil { // 1
 		return err
 	}
 	if err := errors.Join(checkNames("machine", r.Machines), checkNames("mix", r.Mixes), checkNames("policy", r.Policies)); err != nil { // 2
@@ -72,7 +72,7 @@ func checkNames(what string, all []Named) error {
 		if n.Nodes < 0 || n.CPUs < 0 {
 			return fmt.Errorf("%s %.80q: %d nodes and %d CPUs: that is no machine", what, n.Name, n.Nodes, n.CPUs)
 		}
-		f := &harness.Check{}
+		f := &runner.Check{}
 		f.Positive("seconds", n.PeriodS, n.LastsS, n.WarmupS, n.StepS)
 		if f.Err != nil {
 			return fmt.Errorf("%s %.80q: %w", what, n.Name, f.Err)
@@ -111,7 +111,7 @@ func (c *Cell) name() string {
 }
 
 func (c *Cell) check() error {
-	f := &harness.Check{}
+	f := &runner.Check{}
 	if c.Moves < 0 || c.Pins < 0 || c.Binds < 0 || c.Asides < 0 || c.Unbinds < 0 || c.Refused < 0 {
 		return errors.New("a count is negative")
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 )
 
 // Run runs every cell of a plan, workers at a time. tell receives how much is done, 0 to 1,
@@ -20,7 +20,7 @@ func Run(ctx context.Context, plan Plan, workers int, tell func(share float64)) 
 		return Result{}, err
 	}
 	jobs, r := plan.jobs(), plan.result()
-	err := harness.Run(ctx, harness.Plan[Cell]{
+	err := runner.Run(ctx, runner.Plan[Cell]{
 		Cells: len(jobs), Workers: workers, Tell: tell,
 		Run: func(ctx context.Context, cell int, tell func(float64)) (Cell, error) {
 			return plan.cell(ctx, jobs[cell], tell)
@@ -80,7 +80,7 @@ func (p *Plan) cost(m *Machine, x *Mix, policy string) float64 {
 
 // result is a result without cells.
 func (p *Plan) result() Result {
-	r := Result{Cells: []Cell{}, Schema: Schema, How: harness.How, Name: p.Name, About: p.About, Against: p.Against, Seeds: slices.Clone(p.Seeds)}
+	r := Result{Cells: []Cell{}, Schema: Schema, How: runner.How, Name: p.Name, About: p.About, Against: p.Against, Seeds: slices.Clone(p.Seeds)}
 	for i := range p.Machines {
 		m := &p.Machines[i]
 		r.Machines = append(r.Machines, Named{Name: m.Name, About: m.About, From: m.System.From, Nodes: len(m.Host.Nodes), CPUs: m.Host.OnlineCPUs().Len()})

@@ -9,8 +9,8 @@ import (
 
 	"homenode/internal/actuate"
 	"homenode/internal/sim"
-	"homenode/internal/sim/apps"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
+
 	"homenode/internal/sim/runner"
 )
 
@@ -36,14 +36,10 @@ func Standard() Plan {
 		// not notice it; with it, runs would be ten times as long.
 		Actuate: func(_ string, c *actuate.Config) { c.Rate = 0 },
 	}
-	for _, name := range []string{machines.DualSkylake, machines.FourNodes, machines.Opteron, machines.Kunpeng, machines.Torus} {
-		m, err := NamedMachine(name)
-		if err != nil {
-			panic(err) // it is built in
-		}
-		p.Machines = append(p.Machines, m)
+	for _, name := range []string{catalog.DualSkylake, catalog.FourNodes, catalog.Opteron, catalog.Kunpeng, catalog.Torus} {
+		p.Machines = append(p.Machines, BuiltinMachine(name))
 	}
-	for _, x := range apps.Mixes() {
+	for _, x := range catalog.Mixes() {
 		if slices.Contains(drawnOnce, x.Name) {
 			p.Mixes = append(p.Mixes, standardMix(x, x.Name, 1))
 			continue
@@ -78,19 +74,15 @@ const (
 func Quick() Plan {
 	p := Standard()
 	p.Name, p.About, p.Machines = "quick", "A small part of the arena: two machines of two sockets, half of the mixes.", nil
-	for _, name := range []string{machines.DualE5620, machines.DualSkylake} {
-		m, err := NamedMachine(name)
-		if err != nil {
-			panic(err) // it is built in
-		}
-		p.Machines = append(p.Machines, m)
+	for _, name := range []string{catalog.DualE5620, catalog.DualSkylake} {
+		p.Machines = append(p.Machines, BuiltinMachine(name))
 	}
 	p.Mixes = slices.DeleteFunc(p.Mixes, func(x Mix) bool { return !slices.Contains(quickMixes, x.Name) })
 	for i := range p.Mixes {
 		x := &p.Mixes[i]
 		few := x.Name == "services-1" // MAO's loads are for MAO's machine, the others for Rao's
 		x.Lasts, x.Warmup = quickLasts, quickWarmup
-		x.Fits = func(m *Machine) bool { return (m.Name == machines.DualSkylake) == few }
+		x.Fits = func(m *Machine) bool { return (m.Name == catalog.DualSkylake) == few }
 	}
 	return p
 }
@@ -120,7 +112,7 @@ const (
 	standardStep   = 100 * time.Millisecond
 )
 
-func standardMix(x apps.Mix, name string, drawing uint64) Mix {
+func standardMix(x catalog.Mix, name string, drawing uint64) Mix {
 	small := drawing > 1 || !slices.Contains(onManyCPUs, x.Name)
 	return Mix{
 		Name: name, About: x.About, Lasts: standardLasts, Warmup: standardWarmup, Period: standardPeriod, Step: standardStep,
@@ -129,12 +121,12 @@ func standardMix(x apps.Mix, name string, drawing uint64) Mix {
 	}
 }
 
-// NamedMachine is a built-in machine.
-func NamedMachine(name string) (Machine, error) {
-	b, ok := machines.Find(name)
+// BuiltinMachine is a machine of the catalog, which must have it.
+func BuiltinMachine(name string) Machine {
+	b, ok := catalog.MachineNamed(name)
 	if !ok {
-		return Machine{}, fmt.Errorf("there is no machine %q", name)
+		panic("there is no machine " + name)
 	}
 	host, system := b.Make()
-	return Machine{Name: b.Name, About: b.About, Host: host, System: system}, nil
+	return Machine{Name: b.Name, About: b.About, Host: host, System: system}
 }

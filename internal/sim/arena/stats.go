@@ -3,13 +3,14 @@
 package arena
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"homenode/internal/experiment"
 	"homenode/internal/sim/detmath"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 )
 
@@ -157,7 +158,7 @@ func speedOf(a, b App) (float64, bool) {
 
 // ratioOf is the geometric mean over apps of two cells; NaN if no app has a ratio.
 func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
-	sum, n := 0.0, 0.0
+	var mean geometric
 	for _, a := range ours.Apps {
 		b, ok := theirs.app(a.ID)
 		if !ok {
@@ -169,26 +170,30 @@ func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
 		case !(v > 0):
 			return 0 // an app starved: the geometric mean is 0
 		default:
-			sum += detmath.Log(v)
-			n++
+			mean.add(v)
 		}
 	}
-	if n == 0 {
+	return mean.value()
+}
+
+// geometric is a geometric mean of values above 0.
+type geometric struct{ logs, n float64 }
+
+func (g *geometric) add(v float64) {
+	g.logs += detmath.Log(v)
+	g.n++
+}
+
+// value is NaN without values.
+func (g geometric) value() float64 {
+	if g.n == 0 {
 		return math.NaN()
 	}
-	return detmath.Exp(sum / n)
+	return detmath.Exp(g.logs / g.n)
 }
 
 func (c *Cell) app(id string) (App, bool) {
-	i, ok := slices.BinarySearchFunc(c.Apps, id, func(a App, id string) int {
-		switch {
-		case a.ID < id:
-			return -1
-		case a.ID > id:
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(c.Apps, id, func(a App, id string) int { return cmp.Compare(a.ID, id) })
 	if !ok {
 		return App{}, false
 	}
@@ -244,7 +249,7 @@ func sameLoads(cells []*Cell) (groups [][]*Cell) {
 // where requests come at a rate.
 func (a App) pace() float64 {
 	if a.Rated {
-		return harness.Over(1, a.CPUPerOp)
+		return runner.Over(1, a.CPUPerOp)
 	}
 	return a.Ops
 }
@@ -405,21 +410,17 @@ func (r Result) cell(machine, mix, policy string, seed uint64) *Cell {
 
 // together is the geometric mean over pairs of cells of ratioOf; NaN without pairs.
 func together(ours, theirs []*Cell, of func(a, b App) (float64, bool)) float64 {
-	sum, n := 0.0, 0.0
+	var mean geometric
 	for i := range ours {
 		switch v := ratioOf(ours[i], theirs[i], of); {
 		case math.IsNaN(v):
 		case v == 0:
 			return 0
 		default:
-			sum += detmath.Log(v)
-			n++
+			mean.add(v)
 		}
 	}
-	if n == 0 {
-		return math.NaN()
-	}
-	return detmath.Exp(sum / n)
+	return mean.value()
 }
 
 // Mean is the mean over cells; NaN without cells.
@@ -442,16 +443,8 @@ func Mean(cells []*Cell, of func(*Cell) float64) float64 {
 //     order.
 //  3. If any of them has no interval, none has a rank.
 func (k *Ranking) rank() {
-	slices.SortStableFunc(k.Places, func(a, b Place) int { // 1
-		switch {
-		case a.Speed.Median > b.Speed.Median:
-			return -1
-		case a.Speed.Median < b.Speed.Median:
-			return 1
-		}
-		return 0
-	})
-	if slices.ContainsFunc(k.Places, func(p Place) bool { return !p.Speed.CI.Known() }) { // 3
+	slices.SortStableFunc(k.Places, func(a, b Place) int { return cmp.Compare(b.Speed.Median, a.Speed.Median) }) // 1
+	if slices.ContainsFunc(k.Places, func(p Place) bool { return !p.Speed.CI.Known() }) {                        // 3
 		return
 	}
 	first := 0

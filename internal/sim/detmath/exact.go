@@ -75,3 +75,11 @@ func Pow(x, y float64) float64 {
 	}
 	return Exp(y * Log(x))
 }
+
+// Sum adds in the order of the list, as the last bits depend on it.
+func Sum(list []float64) (sum float64) {
+	for _, x := range list {
+		sum += x
+	}
+	return sum
+}

@@ -157,11 +157,11 @@ func (s *sampled) change() (cpu, latency, local *float64) {
 		on.plus(a)
 		off.plus(b)
 		if a.ops > 0 && b.ops > 0 {
-			cpuOn += float64(a.cpu / a.ops * b.ops)
+			cpuOn += a.cpu / a.ops * b.ops
 			cpuOff += b.cpu
 		}
 		if a.requests > 0 && b.requests > 0 {
-			latencyOn += float64(a.latency / a.requests * b.requests)
+			latencyOn += a.latency / a.requests * b.requests
 			latencyOff += b.latency
 		}
 	}

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -142,15 +143,7 @@ func (c Config) withMAO() []bool {
 		r := detmath.NewRandom(c.Seed, "fleet", "share", strconv.Itoa(i))
 		all[i] = hashed{i, r.Uint64()}
 	}
-	slices.SortFunc(all, func(a, b hashed) int {
-		switch {
-		case a.hash < b.hash:
-			return -1
-		case a.hash > b.hash:
-			return 1
-		}
-		return a.server - b.server
-	})
+	slices.SortFunc(all, func(a, b hashed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), a.server-b.server) })
 	has := make([]bool, len(all))
 	for _, h := range all[:c.sharers()] {
 		has[h.server] = true

@@ -130,7 +130,7 @@ func (n Noise) deviations() []deviation {
 func put(v *float64, deviation, most float64, r *detmath.Random) {
 	z := r.Normal() // drawn in any case, so that unknown figures do not shift the others' draws
 	if v != nil {
-		*v = math.Min(math.Max(float64(*v*(1+float64(deviation*z))), 0), most)
+		*v = math.Min(math.Max(*v*(1+deviation*z), 0), most)
 	}
 }
 
@@ -138,6 +138,6 @@ func put(v *float64, deviation, most float64, r *detmath.Random) {
 func putGain(v *float64, deviation float64, r *detmath.Random) {
 	z := r.Normal()
 	if v != nil {
-		*v -= float64((1 - *v) * math.Max(float64(deviation*z), -1))
+		*v -= (1 - *v) * math.Max(deviation*z, -1)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"homenode/internal/schema"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 )
 
 // ResultSchema is the version of a result's wire form. Readers refuse a newer one.
@@ -100,7 +100,7 @@ type DataSet struct {
 
 // Validate says what is invalid in a result.
 func (r Result) Validate() error {
-	if err := harness.CheckForm(r.Schema, ResultSchema, r.How); err != nil {
+	if err := runner.CheckForm(r.Schema, ResultSchema, r.How); err != nil {
 		return err
 	}
 	if r.Servers < 1 {
@@ -118,7 +118,7 @@ func Decode(data []byte) (Result, error) { return schema.Decode[Result](data, "f
 func (s *sum) result() Result {
 	c, p := s.config, s.plan
 	r := Result{
-		Schema: ResultSchema, How: harness.How, Generator: GeneratorVersion, Seed: c.Seed, Machine: c.Machine.Origin, From: c.System.From,
+		Schema: ResultSchema, How: runner.How, Generator: GeneratorVersion, Seed: c.Seed, Machine: c.Machine.Origin, From: c.System.From,
 		Nodes: len(c.Machine.Nodes), CPUs: p.Host.CPUs, Servers: s.servers, PeriodS: c.Period.Seconds(), Seconds: c.measured().Seconds(), Share: c.Share,
 		Services: len(p.Services), Stays: len(p.Stays), Unplaced: p.Unplaced, Workloads: p.workloads(),
 		Without: s.side(&s.without, false), With: s.side(&s.with, true), Change: s.compared.change(c.Seed, len(p.Services)),
@@ -149,7 +149,7 @@ func (s *sum) side(h *half, on bool) *Side {
 	if h.servers == 0 {
 		return nil
 	}
-	var all harness.Tally
+	var all runner.Tally
 	for i := range h.services {
 		all.Plus(&h.services[i])
 	}
@@ -161,7 +161,7 @@ func (s *sum) side(h *half, on bool) *Side {
 	return side
 }
 
-func figures(t *harness.Tally) *Figures {
+func figures(t *runner.Tally) *Figures {
 	if t.Seconds == 0 {
 		return nil
 	}

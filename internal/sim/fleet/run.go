@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 )
 
 // Progress is called when a server is done; servers finish in order.
@@ -31,7 +31,7 @@ func Run(ctx context.Context, c Config, sink Sink, progress Progress) (Result, e
 		return Result{}, err
 	}
 	sum, has := newSum(&c, plan), c.withMAO()
-	err = harness.Run(ctx, harness.Plan[*job]{
+	err = runner.Run(ctx, runner.Plan[*job]{
 		Cells: c.Size.Servers, Workers: c.Workers, Ahead: 4 * max(c.Workers, 1),
 		Run: func(ctx context.Context, server int, _ func(float64)) (*job, error) {
 			j := &job{config: &c, plan: plan, server: server, on: has[server]}
@@ -70,14 +70,14 @@ type sum struct {
 // half is all servers with MAO, or all without.
 type half struct {
 	servers      int
-	services     []harness.Tally // parallel to the plan's
+	services     []runner.Tally // parallel to the plan's
 	binds        Binds
 	all, unbound float64
 }
 
 func newSum(c *Config, p *Plan) *sum {
 	s := &sum{config: c, plan: p}
-	s.with.services, s.without.services = make([]harness.Tally, len(p.Services)), make([]harness.Tally, len(p.Services))
+	s.with.services, s.without.services = make([]runner.Tally, len(p.Services)), make([]runner.Tally, len(p.Services))
 	return s
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -54,7 +54,7 @@ type subject struct {
 // comparison is the same windows on both sides.
 type comparison struct {
 	windows       int
-	with, without harness.Tally
+	with, without runner.Tally
 	// CPU time of the server's other workloads on the side with MAO, and the part that
 	// belongs to bound ones.
 	others, othersBound float64

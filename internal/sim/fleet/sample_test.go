@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -94,7 +94,7 @@ func TestSkipped(t *testing.T) {
 	c.Size.Minutes = 100
 	j := job{config: &c}
 	bound := comparison{windows: 29}
-	full := comparison{windows: 30, with: harness.Tally{Ops: 1}, without: harness.Tally{Ops: 1}}
+	full := comparison{windows: 30, with: runner.Tally{Ops: 1}, without: runner.Tally{Ops: 1}}
 	for _, s := range []subject{{seen: 99}, {seen: 100}, {seen: 100, ever: true, bound: bound}, {seen: 100, free: comparison{windows: 30}}} {
 		if !j.skip(&s) {
 			t.Errorf("%+v makes a row", s)

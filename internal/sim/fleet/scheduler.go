@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -215,15 +216,10 @@ func (e events) Len() int      { return len(e) }
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 func (e events) Less(i, j int) bool {
 	a, b := &e[i], &e[j]
-	switch {
-	case a.minute != b.minute:
-		return a.minute < b.minute
-	case a.leaves != b.leaves:
+	if a.minute == b.minute && a.leaves != b.leaves {
 		return a.leaves
-	case a.order != b.order:
-		return a.order < b.order
 	}
-	return a.replica < b.replica
+	return cmp.Or(cmp.Compare(a.minute, b.minute), cmp.Compare(a.order, b.order), cmp.Compare(a.replica, b.replica)) < 0
 }
 func (e *events) Push(x any) { *e = append(*e, x.(event)) }
 func (e *events) Pop() any {

@@ -9,7 +9,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+
 	"homenode/internal/sim/runner"
 	"homenode/internal/window"
 )
@@ -42,7 +42,7 @@ type side struct {
 func (j *job) newSide(on bool) (*side, error) {
 	c := j.config
 	w, err := c.newWorld(sim.Config{
-		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: harness.Start, Step: c.step(),
+		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: runner.Start, Step: c.step(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("server %d: %w", j.server, err)
@@ -97,7 +97,7 @@ type part struct {
 
 type serviceTally struct {
 	service int32
-	harness.Tally
+	runner.Tally
 }
 
 // run simulates the server.
@@ -170,7 +170,7 @@ func (j *job) addWindow(p *part, window int, truths []sim.Truth) {
 }
 
 // of finds a service's tally by linear search: servers have few services.
-func (p *part) of(service int32) *harness.Tally {
+func (p *part) of(service int32) *runner.Tally {
 	for i := range p.services {
 		if p.services[i].service == service {
 			return &p.services[i].Tally

@@ -5,6 +5,8 @@ package linux
 import (
 	"math"
 	"slices"
+
+	"homenode/internal/sim/detmath"
 )
 
 // together is the share of a node's CPUs that may be busy before a NUMA domain balances:
@@ -25,7 +27,7 @@ func mayBeTogether(cpus float64) float64 { return max(together*cpus, 1) }
 func (h *Host) Arrive(g *Group) {
 	g.setUp(h)
 	s := h.prepare()
-	if math.Abs(sum(g.On)-g.Threads) > 1e-9*g.Threads {
+	if math.Abs(detmath.Sum(g.On)-g.Threads) > 1e-9*g.Threads {
 		h.place(g)
 	}
 	g.settle()
@@ -49,7 +51,7 @@ func (g *Group) setUp(h *Host) {
 	g.wander = wander{base: full(nil, n), off: full(nil, n), last: full(nil, n), aim: full(nil, n)}
 	g.pass.cpus = full(nil, n)
 	g.keepAll()
-	if len(g.CPUs) != n || sum(g.CPUs) <= 0 {
+	if len(g.CPUs) != n || detmath.Sum(g.CPUs) <= 0 {
 		g.CPUs = full(nil, n)
 		for i := range h.Nodes {
 			g.CPUs[i] = h.Nodes[i].CPUs
@@ -67,14 +69,6 @@ func full(list []float64, n int) []float64 {
 	return make([]float64, n)
 }
 
-func sum(list []float64) float64 {
-	all := 0.0
-	for _, x := range list {
-		all += x
-	}
-	return all
-}
-
 // place is steps 1 to 3 of Arrive.
 func (h *Host) place(g *Group) {
 	idle := h.idle(g)
@@ -87,10 +81,10 @@ func (h *Host) place(g *Group) {
 		left -= g.On[first]
 		idle[first] = max(idle[first]-g.On[first], 0)
 	}
-	all := sum(idle) // 3
+	all := detmath.Sum(idle) // 3
 	if all <= 0 || g.Pinned {
 		copy(idle, g.CPUs)
-		all = sum(idle)
+		all = detmath.Sum(idle)
 	}
 	for n := range g.On {
 		g.On[n] += left * (idle[n] / all)
@@ -105,7 +99,7 @@ func (h *Host) idle(g *Group) []float64 {
 	for n := range idle {
 		idle[n] = min(idle[n], g.CPUs[n])
 	}
-	if sum(idle) <= 0 {
+	if detmath.Sum(idle) <= 0 {
 		copy(idle, g.CPUs)
 	}
 	return idle
@@ -137,7 +131,7 @@ func idleOf(left, cpus float64) float64 {
 
 // chance picks a node with a probability by weight.
 func (g *Group) chance(order []int, weight []float64) int {
-	x := g.Random.Float() * sum(weight)
+	x := g.Random.Float() * detmath.Sum(weight)
 	last := order[0]
 	for _, n := range order {
 		if weight[n] <= 0 {

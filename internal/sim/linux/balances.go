@@ -2,7 +2,11 @@
 
 package linux
 
-import "math"
+import (
+	"math"
+
+	"homenode/internal/sim/detmath"
+)
 
 // Defaults of /sys/kernel/debug/sched/numa_balancing (kernel/sched/fair.c).
 const (
@@ -76,7 +80,7 @@ type pass struct {
 // the length of a step does not matter.
 func (h *Host) Balance(dt float64, g *Group) (cpu float64) {
 	h.prepare()
-	if used := sum(g.Used); used <= 0 || !h.balances(g) {
+	if used := detmath.Sum(g.Used); used <= 0 || !h.balances(g) {
 		h.catchUp(g)
 		return 0
 	}
@@ -108,11 +112,11 @@ func (h *Host) balances(g *Group) bool {
 
 // scan is Balance without the threads' own migration.
 func (h *Host) scan(dt float64, g *Group) (cpu float64) {
-	p, used := &g.pass, sum(g.Used)
+	p, used := &g.pass, detmath.Sum(g.Used)
 	for i := 0; dt > 0 && i < passesAtOnce; i++ {
 		pause := min(p.wait, dt)
 		p.wait, dt = p.wait-pause, dt-pause
-		pages := sum(g.Memory.Private) + sum(g.Memory.Shared) // 2
+		pages := detmath.Sum(g.Memory.Private) + detmath.Sum(g.Memory.Shared) // 2
 		if dt <= 0 || pages < 1 {
 			break
 		}
@@ -148,7 +152,7 @@ func (h *Host) work(g *Group) float64 {
 	}
 	for k, pages := range g.Memory.Shared {
 		faults += pages
-		moves += min(pages, g.Scan.Marked[n*n+k]) * (1 - g.Used[k]/sum(g.Used))
+		moves += min(pages, g.Scan.Marked[n*n+k]) * (1 - g.Used[k]/detmath.Sum(g.Used))
 	}
 	return max(faults*(faultSeconds+scanSeconds)+moves*h.Settings.moveSeconds(), 1e-6)
 }
@@ -164,7 +168,7 @@ func (h *Host) begin(g *Group) {
 	if g.Scan.Period <= 0 {
 		g.Scan.Period, _ = g.periods()
 	}
-	used := sum(g.Used)
+	used := detmath.Sum(g.Used)
 	for k := range g.pass.cpus {
 		g.pass.cpus[k] = g.Used[k] / used
 	}

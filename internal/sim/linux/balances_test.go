@@ -101,7 +101,7 @@ func localOf(kind Kind, wakes, step float64, seed uint64) float64 {
 		}
 		for k := range out {
 			g.Homes(out, k, 0.5)
-			mean += g.Used[k] / sum(g.Used) * out[k]
+			mean += g.Used[k] / detmath.Sum(g.Used) * out[k]
 		}
 		n++
 	}

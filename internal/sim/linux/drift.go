@@ -5,6 +5,8 @@ package linux
 import (
 	"math"
 	"slices"
+
+	"homenode/internal/sim/detmath"
 )
 
 const (
@@ -120,7 +122,7 @@ func (h *Host) aim() (even float64) {
 		s.pull[k] = 1
 		cpus += h.Nodes[k].CPUs
 	}
-	even = sum(s.asked) / cpus
+	even = detmath.Sum(s.asked) / cpus
 	low, high := even*(1-imbalance), even*(1+imbalance)
 	for range 8 {
 		h.aimBy(s.pull)
@@ -173,7 +175,7 @@ func (h *Host) aimBy(pull []float64) {
 // narrow limits an aim to a node's CPUs in the cpuset, as far as all of them together are
 // enough for the request. The excess goes where there is room.
 func (g *Group) narrow(aim []float64, asked float64) {
-	most := max(1/asked, 1/sum(g.CPUs)) // of the asked, for a CPU
+	most := max(1/asked, 1/detmath.Sum(g.CPUs)) // of the asked, for a CPU
 	over, room := 0.0, 0.0
 	for k, cpus := range g.CPUs {
 		left := cpus*most - aim[k]
@@ -230,7 +232,7 @@ func (h *Host) excessOf(g *Group, asked float64, aim []float64) float64 {
 	if !h.Settings.LoadBalance {
 		return 0
 	}
-	part, each := 0.0, asked/sum(g.CPUs)
+	part, each := 0.0, asked/detmath.Sum(g.CPUs)
 	for k, cpus := range g.CPUs {
 		if cpus > 0 && cpus < h.Nodes[k].CPUs {
 			use := asked * (g.wander.base[k] / g.Threads)

@@ -32,7 +32,7 @@ func fakeHost(nodes int, cpus, gibs float64) *Host {
 
 // fakeGroup has its threads by node as on says.
 func fakeGroup(name string, on ...float64) *Group {
-	return &Group{ID: "/" + name, Threads: sum(on), On: on, Policy: Policy{Mode: Local}, Random: detmath.NewRandom(1, name)}
+	return &Group{ID: "/" + name, Threads: detmath.Sum(on), On: on, Policy: Policy{Mode: Local}, Random: detmath.NewRandom(1, name)}
 }
 
 // randomHost is asymmetric: no two nodes are alike. Some have no CPU or no memory.
@@ -95,7 +95,7 @@ func randomCPUs(h *Host, r *detmath.Random) []float64 {
 			}
 		}
 	}
-	if sum(cpus) <= 0 {
+	if detmath.Sum(cpus) <= 0 {
 		cpus[0] = h.Nodes[0].CPUs
 	}
 	return cpus
@@ -190,11 +190,11 @@ func check(t *testing.T, h *Host, what string) {
 	for _, g := range h.Groups {
 		m := &g.Memory
 		for _, list := range [][]float64{m.Private, m.Shared, m.Mapped, m.Cache, g.On, g.Used} {
-			if slices.Min(list) < -1e-6 || math.IsNaN(sum(list)) {
+			if slices.Min(list) < -1e-6 || math.IsNaN(detmath.Sum(list)) {
 				t.Fatalf("%s: %s has %v", what, g.ID, list)
 			}
 		}
-		if math.Abs(sum(g.On)-g.Threads) > 1e-9*g.Threads {
+		if math.Abs(detmath.Sum(g.On)-g.Threads) > 1e-9*g.Threads {
 			t.Fatalf("%s: %s: threads %v of %g", what, g.ID, g.On, g.Threads)
 		}
 		for n, cpus := range g.CPUs {

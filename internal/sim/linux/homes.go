@@ -2,6 +2,8 @@
 
 package linux
 
+import "homenode/internal/sim/detmath"
+
 // Homes overwrites out with the share of the accesses of g's threads on node t that goes to
 // each node. The share `private` of accesses goes to private pages (below 0: by size, like
 // all others); the rest goes to shared and mapped pages, by size. A kind without pages
@@ -9,14 +11,14 @@ package linux
 func (g *Group) Homes(out []float64, t int, private float64) {
 	m, n := &g.Memory, len(out)
 	row := m.Private[t*n : t*n+n]
-	own, all := sum(row), 0.0
+	own, all := detmath.Sum(row), 0.0
 	for k := range out {
 		out[k] = m.Shared[k] + m.Mapped[k]
 		all += out[k]
 	}
 	if private < 0 {
 		private = 0
-		if mine := sum(m.Private); mine > 0 {
+		if mine := detmath.Sum(m.Private); mine > 0 {
 			private = mine / (mine + all)
 		}
 	}

@@ -2,7 +2,11 @@
 
 package linux
 
-import "math"
+import (
+	"math"
+
+	"homenode/internal/sim/detmath"
+)
 
 // placement ends a pass of the scanner (task_numa_placement).
 //
@@ -14,7 +18,7 @@ import "math"
 func (h *Host) placement(g *Group) {
 	p := &g.pass
 	g.adapt() // 1
-	used := sum(g.Used)
+	used := detmath.Sum(g.Used)
 	for k := range p.cpus {
 		p.cpus[k] = (p.cpus[k] + g.Used[k]/used) / 2 // 2
 	}
@@ -31,8 +35,8 @@ func (h *Host) placement(g *Group) {
 // task_scan_max. Memory shared by many threads may be scanned more rarely.
 func (g *Group) periods() (least, most float64) {
 	m := &g.Memory
-	private, shared := sum(m.Private), sum(m.Shared)
-	windows := max(math.Ceil((private+shared+sum(m.Mapped))/scanPages), 1)
+	private, shared := detmath.Sum(m.Private), detmath.Sum(m.Shared)
+	windows := max(math.Ceil((private+shared+detmath.Sum(m.Mapped))/scanPages), 1)
 	least = max(scanFloor, scanPeriodMin/windows)
 	most = scanPeriodMax / windows
 	if shared > 0 {
@@ -68,7 +72,7 @@ func (g *Group) adapt() {
 // node must offer a tenth more.
 func (h *Host) follow(g *Group) {
 	s, n := &h.scratch, len(h.Nodes)
-	to, each := s.a, sum(g.Used)/g.Threads
+	to, each := s.a, detmath.Sum(g.Used)/g.Threads
 	copy(to, g.wander.base)
 	h.spare(s.b)
 	for _, t := range s.order {

@@ -40,7 +40,7 @@ func TestRunGivesNoGroupMoreThanItMayHave(t *testing.T) {
 		check(t, h, sprint(seed))
 		for i, g := range h.Groups {
 			most := g.asks(wants[i])
-			got := sum(g.Used)
+			got := detmath.Sum(g.Used)
 			if got > most*(1+1e-9) {
 				t.Fatalf("seed %d: %s got %g of %g", seed, g.ID, got, most)
 			}
@@ -106,7 +106,7 @@ func TestSameSeedGivesTheSameBits(t *testing.T) {
 			}
 			sums[i] = total(h)
 			for _, g := range h.Groups {
-				sums[i] += sum(g.On) + g.Scan.Sunk + g.On[0]*g.Used[0] + g.Memory.Shared[0]
+				sums[i] += detmath.Sum(g.On) + g.Scan.Sunk + g.On[0]*g.Used[0] + g.Memory.Shared[0]
 			}
 		}
 		if sums[0] != sums[1] {
@@ -136,7 +136,7 @@ func TestTouchStaysWithinPolicyAndCpuset(t *testing.T) {
 		h.Arrive(g)
 		for range 10 {
 			kind, pages := Kind(r.Below(4)), 3e5*r.Float()
-			before, cache := total(h), sum(g.Memory.Cache)+sum(g.Memory.Mapped)
+			before, cache := total(h), detmath.Sum(g.Memory.Cache)+detmath.Sum(g.Memory.Mapped)
 			refused := h.Touch(g, kind, pages)
 			if got := total(h) - before; math.Abs(got+refused-pages) > 1e-6 && (cache == 0 && kind < Mapped || !h.Settings.Reclaim) {
 				t.Fatalf("seed %d: asked for %g, got %g, refused %g", seed, pages, got, refused)
@@ -185,7 +185,7 @@ func spread(worlds, steps int) []moments {
 		for range 3 * steps {
 			h.Run(60/float64(steps), []float64{6, 4})
 		}
-		local := (g.Memory.Private[0] + g.Memory.Private[3]) / sum(g.Memory.Private)
+		local := (g.Memory.Private[0] + g.Memory.Private[3]) / detmath.Sum(g.Memory.Private)
 		for k, x := range []float64{g.On[0], g.Memory.Private[0] + g.Memory.Private[1], g.Memory.Shared[0], local} {
 			out[k].mean += x / float64(worlds)
 			out[k].deviation += x * x / float64(worlds)

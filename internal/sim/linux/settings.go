@@ -2,18 +2,20 @@
 
 package linux
 
+import "homenode/internal/sim/detmath"
+
 // SetCPUs is a write to cpuset.cpus. Threads, pinned ones too, leave CPUs that they may no
 // longer use, at once (cpuset_update_tasks_cpumask, __set_cpus_allowed_ptr: any of the new
 // CPUs). New CPUs are found by balancing. An empty set changes nothing: an empty file means
 // the parent's CPUs.
 func (h *Host) SetCPUs(g *Group, cpus []float64) {
-	if sum(cpus) <= 0 {
+	if detmath.Sum(cpus) <= 0 {
 		return
 	}
 	s := h.prepare()
 	h.catchUp(g)
 	copy(g.CPUs, cpus)
-	homeless, all, to := 0.0, sum(cpus), s.a
+	homeless, all, to := 0.0, detmath.Sum(cpus), s.a
 	for k := range to {
 		to[k] = g.On[k]
 		if cpus[k] <= 0 {

@@ -2,6 +2,8 @@
 
 package linux
 
+import "homenode/internal/sim/detmath"
+
 // Touch gives a group new pages of a kind, first touched by its threads where they run now,
 // as its policy and cpuset allow. It returns how many found no room.
 //
@@ -147,7 +149,7 @@ func (h *Host) Release(g *Group, k Kind, pages float64) {
 	if k == Private {
 		list = g.Memory.Private
 	}
-	all := sum(list)
+	all := detmath.Sum(list)
 	if all <= 0 {
 		return
 	}

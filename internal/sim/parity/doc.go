@@ -14,5 +14,8 @@
 // placement is better. A load's command line becomes a sim.Spec by one rule per kind,
 // without figures for single scenarios.
 //
+// Only tests use it: its own, and the measurements in internal/lab, which share scenarios
+// and the form of the record.
+//
 // It is NOT for: measuring (internal/lab), or for what the simulated machine does (sim).
 package parity

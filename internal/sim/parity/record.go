@@ -156,7 +156,7 @@ func (r *ConvergedRun) Settle(share float64) error {
 			continue
 		}
 		at := (share - a.Local) / (b.Local - a.Local)
-		r.ModelSeconds = a.ModelSeconds + float64(at*(b.ModelSeconds-a.ModelSeconds))
+		r.ModelSeconds = a.ModelSeconds + at*(b.ModelSeconds-a.ModelSeconds)
 		return nil
 	}
 	return fmt.Errorf("find when %.2f of the pages are at home: they never are", share)

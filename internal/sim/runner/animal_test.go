@@ -13,10 +13,10 @@ import (
 	"homenode/internal/policy/vmmap"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/apps"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
-	"homenode/internal/sim/machines"
+
 	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/threadworld"
 	"homenode/internal/unit"
@@ -25,7 +25,7 @@ import (
 
 // guess is the policy's class of one application, and its true class.
 type guess struct {
-	truth apps.Finding
+	truth catalog.Finding
 	says  vmmap.Verdict
 }
 
@@ -66,10 +66,10 @@ func seats(m machine.Machine, how string) (all []set.CPUSet) {
 
 // company puts drawn applications on seats, with neighbours or alone; the memory of some is
 // on another node.
-func company(m machine.Machine, y *memsys.System, seed uint64, how string) (specs []sim.Spec, truth []apps.Finding) {
+func company(m machine.Machine, y *memsys.System, seed uint64, how string) (specs []sim.Spec, truth []catalog.Finding) {
 	r := detmath.NewRandom(seed, "company")
 	places := seats(m, how)
-	drawn := apps.Generate(seed, len(places))
+	drawn := catalog.Generate(seed, len(places))
 	for k, cpus := range places {
 		away, where, there := r.Float() < 1.0/3, r.Below(len(m.Nodes)), r.Float() < 0.8
 		if !there {
@@ -85,7 +85,7 @@ func company(m machine.Machine, y *memsys.System, seed uint64, how string) (spec
 				s.Start.Touch = set.FromNodes(m.Nodes[where].ID)
 			}
 		}
-		specs, truth = append(specs, s), append(truth, apps.Truth(a, m, y))
+		specs, truth = append(specs, s), append(truth, catalog.Truth(a, m, y))
 	}
 	return specs, truth
 }
@@ -99,7 +99,7 @@ func guesses(t *testing.T, name, how string, seed uint64, windows int, cfg vmmap
 // guessesOf is the same with windows that lack something.
 func guessesOf(t *testing.T, name, how string, seed uint64, windows int, cfg vmmap.Config, hide func(*window.Window)) (all []guess) {
 	t.Helper()
-	b, _ := machines.Find(name)
+	b, _ := catalog.MachineNamed(name)
 	m, y := b.Make()
 	specs, truth := company(m, &y, seed, how)
 	w, err := threadworld.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: specs, Seed: seed})
@@ -131,7 +131,7 @@ func TestClassesAreInferred(t *testing.T) {
 		how                string
 		classes, sensitive float64 // shares that must be right
 	}{{halves, 0.90, 0.90}, {quarters, 0.85, 0.85}, {across, 0.85, 0.90}, {unbound, 0.82, 0.82}} {
-		for _, name := range []string{machines.Opteron, machines.FourNodes, machines.DualE5620, machines.Kunpeng} {
+		for _, name := range []string{catalog.Opteron, catalog.FourNodes, catalog.DualE5620, catalog.Kunpeng} {
 			t.Run(c.how+"/"+name, func(t *testing.T) {
 				var all []guess
 				for seed := range uint64(seeds) {
@@ -154,7 +154,7 @@ func TestClassesWithoutOccupancy(t *testing.T) {
 		how   string
 		right float64
 	}{{halves, 0.87}, {quarters, 0.87}, {across, 0.82}, {unbound, 0.83}} {
-		for _, name := range []string{machines.Opteron, machines.FourNodes, machines.DualE5620, machines.Kunpeng} {
+		for _, name := range []string{catalog.Opteron, catalog.FourNodes, catalog.DualE5620, catalog.Kunpeng} {
 			t.Run(c.how+"/"+name, func(t *testing.T) {
 				var all []guess
 				for seed := range uint64(seeds) {
@@ -209,9 +209,9 @@ func named(c vmmap.Class) string {
 // judge by IPC, for workloads whose threads spin at barriers and for others.
 func spinners(t *testing.T, name, mix string, windows int) (none, all map[bool]int) {
 	t.Helper()
-	b, _ := machines.Find(name)
+	b, _ := catalog.MachineNamed(name)
 	m, y := b.Make()
-	x := apps.Mixes()[slices.IndexFunc(apps.Mixes(), func(x apps.Mix) bool { return x.Name == mix })]
+	x := catalog.Mixes()[slices.IndexFunc(catalog.Mixes(), func(x catalog.Mix) bool { return x.Name == mix })]
 	specs := x.Make(m, y, 1)
 	spin := map[string]bool{}
 	for _, s := range specs {
@@ -242,8 +242,8 @@ func spinners(t *testing.T, name, mix string, windows int) (none, all map[bool]i
 // Programs whose threads wait for each other are not judged by their instructions; others
 // are, except in their first windows.
 func TestSpinnersAreSeen(t *testing.T) {
-	for _, name := range []string{machines.Opteron, machines.Kunpeng} {
-		for _, x := range apps.Mixes() {
+	for _, name := range []string{catalog.Opteron, catalog.Kunpeng} {
+		for _, x := range catalog.Mixes() {
 			none, all := spinners(t, name, x.Name, 20)
 			t.Logf("%s, %s: no verdict in %d of %d windows of spinning programs, %d of %d of others", name, x.Name, none[true], all[true], none[false], all[false])
 			if x.Name == "parallel" && (all[true] < 40 || none[true]*4 < all[true]*3) || none[false]*20 > all[false] {
@@ -256,9 +256,9 @@ func TestSpinnersAreSeen(t *testing.T) {
 // A Step ends in time on 128 CPUs with a program on each: its allocations grow with the
 // programs, not with their square. It takes about a millisecond.
 func TestStepEndsInTime(t *testing.T) {
-	b, _ := machines.Find(machines.Kunpeng)
+	b, _ := catalog.MachineNamed(catalog.Kunpeng)
 	m, y := b.Make()
-	w, err := threadworld.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: apps.SingleMix(m, y, 1), Seed: 5})
+	w, err := threadworld.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: catalog.SingleMix(m, y, 1), Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

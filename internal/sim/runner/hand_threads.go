@@ -9,6 +9,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/sim"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/window"
 )
@@ -141,7 +142,7 @@ func (h *handThreads) job(m machine.Machine, w window.Window, wl *window.Workloa
 		}
 		job.Private = append(job.Private, home)
 	}
-	if normalise(job.Shared); sum(job.Shared) == 0 && len(job.Private) > 0 {
+	if normalise(job.Shared); detmath.Sum(job.Shared) == 0 && len(job.Private) > 0 {
 		copy(job.Shared, job.Private[0])
 	}
 	return job
@@ -170,16 +171,9 @@ func (h *handThreads) homeOf(m machine.Machine, id string, t window.Thread, spec
 	return []int{node}
 }
 
-func sum(of []float64) (s float64) {
-	for _, v := range of {
-		s += v
-	}
-	return s
-}
-
 // normalise turns amounts into shares; all 0 stay so.
 func normalise(of []float64) {
-	all := sum(of)
+	all := detmath.Sum(of)
 	for i := range of {
 		if all > 0 {
 			of[i] /= all

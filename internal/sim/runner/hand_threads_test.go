@@ -14,7 +14,7 @@ import (
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -195,7 +195,7 @@ func TestCPUsOf(t *testing.T) {
 // BenchmarkSearchThreads is of 64 programs of four threads on 36 nodes.
 func BenchmarkSearchThreads(b *testing.B) {
 	r := rand.New(rand.NewPCG(14, 14))
-	torus, _ := machines.Find(machines.Torus)
+	torus, _ := catalog.MachineNamed(catalog.Torus)
 	_, sys := torus.Make()
 	var jobs []ThreadJob
 	for i := range 64 {

@@ -109,21 +109,21 @@ func New(name string, o Options) (Policy, error) {
 	case None, NUMABalancing, Interleave:
 		return idlePolicy(name), nil
 	case Numad:
-		return &numadPolicy{config: o.Numad}, o.Numad.Validate()
+		return &stepped[numad.Config, numad.State]{name: name, config: o.Numad, step: numad.Step}, o.Numad.Validate()
 	case Hand:
 		return newHand(o), nil
 	case HandThreads:
 		return newHandThreads(o), nil
 	case MAO, MAOA, MAOB:
 		o.MAO.Strategy, _ = StrategyOf(name)
-		return &maoPolicy{name: name, config: o.MAO}, o.MAO.Validate()
+		return &stepped[mao.Config, mao.State]{name: name, config: o.MAO, step: mao.Step}, o.MAO.Validate()
 	case BRM:
-		return &brmPolicy{config: o.BRM}, o.BRM.Validate()
+		return &stepped[brm.Config, brm.State]{name: name, config: o.BRM, step: brm.Step}, o.BRM.Validate()
 	case SMIPC, SMMPI:
 		if o.Animal.Metric = vmmap.IPC; name == SMMPI {
 			o.Animal.Metric = vmmap.MPI
 		}
-		return &animalPolicy{name: name, config: o.Animal}, o.Animal.Validate()
+		return &stepped[vmmap.Config, vmmap.State]{name: name, config: o.Animal, step: vmmap.Step}, o.Animal.Validate()
 	}
 	return nil, fmt.Errorf("unknown policy %q: want one of %s", name, names())
 }
@@ -179,52 +179,18 @@ type idlePolicy string
 func (n idlePolicy) Name() string                                      { return string(n) }
 func (idlePolicy) Step(machine.Machine, window.Window) []action.Action { return nil }
 
-type maoPolicy struct {
+// stepped is a policy that is a pure function of its configuration, its state and a window,
+// such as mao.Step.
+type stepped[C, S any] struct {
 	name   string
-	config mao.Config
-	state  mao.State
+	config C
+	state  S
+	step   func(machine.Machine, C, S, window.Window) (S, []action.Action, []action.Reason)
 }
 
-func (p *maoPolicy) Name() string { return p.name }
+func (p *stepped[C, S]) Name() string { return p.name }
 
-func (p *maoPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions, _ = mao.Step(m, p.config, p.state, w)
-	return actions
-}
-
-type numadPolicy struct {
-	config numad.Config
-	state  numad.State
-}
-
-func (p *numadPolicy) Name() string { return Numad }
-
-func (p *numadPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions, _ = numad.Step(m, p.config, p.state, w)
-	return actions
-}
-
-type brmPolicy struct {
-	config brm.Config
-	state  brm.State
-}
-
-func (p *brmPolicy) Name() string { return BRM }
-
-func (p *brmPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions, _ = brm.Step(m, p.config, p.state, w)
-	return actions
-}
-
-type animalPolicy struct {
-	name   string
-	config vmmap.Config
-	state  vmmap.State
-}
-
-func (p *animalPolicy) Name() string { return p.name }
-
-func (p *animalPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions, _ = vmmap.Step(m, p.config, p.state, w)
+func (p *stepped[C, S]) Step(m machine.Machine, w window.Window) (actions []action.Action) {
+	p.state, actions, _ = p.step(m, p.config, p.state, w)
 	return actions
 }

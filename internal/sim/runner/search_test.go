@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/unit"
 )
 
@@ -129,7 +129,7 @@ func TestSearchOfMany(t *testing.T) {
 // With many nodes, workloads are placed one after the other. Alone on its node each is as
 // well off as possible.
 func TestManyNodes(t *testing.T) {
-	b, _ := machines.Find(machines.Torus)
+	b, _ := catalog.MachineNamed(catalog.Torus)
 	_, y := b.Make()
 	var here []Contender
 	for i := range 6 {

@@ -12,7 +12,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -22,8 +22,8 @@ import (
 // together. The brute-force twin tries every subset. Other workloads hold CPUs of some
 // nodes, and memory of others.
 func TestWideBindingsAreAdjacent(t *testing.T) {
-	for _, name := range []string{machines.Opteron, machines.Kunpeng} {
-		b, _ := machines.Find(name)
+	for _, name := range []string{catalog.Opteron, catalog.Kunpeng} {
+		b, _ := catalog.MachineNamed(name)
 		m, _ := b.Make()
 		sizes := map[int]int{}
 		refused := 0

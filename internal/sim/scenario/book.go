@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+
 	"homenode/internal/sim/runner"
 )
 
@@ -25,7 +25,7 @@ type book struct {
 	seed     uint64
 	services map[string]*sums
 	loads    map[string]*sums
-	all      harness.Tally
+	all      runner.Tally
 	approved map[string]bool
 	unbound  float64 // instance-seconds of approved workloads
 	there    float64
@@ -38,14 +38,14 @@ type book struct {
 
 // sums is what a service or a workload got.
 type sums struct {
-	harness.Tally
+	runner.Tally
 	service  string
 	replicas map[string]bool
 }
 
 // moment is a sample in progress.
 type moment struct {
-	harness.Tally
+	runner.Tally
 	periods        int
 	unbound, there float64 // instance-seconds of approved workloads
 	lasts          float64 // seconds
@@ -104,8 +104,8 @@ func sumsOf(all map[string]*sums, name string, t sim.Truth) *sums {
 
 func (m moment) done(hour, cpus float64) Sample {
 	return Sample{
-		Hour: hour, Load: harness.Over(m.CPU, float64(cpus*m.lasts)), LatencyS: harness.Over(m.Latency, m.Requests),
-		LocalRatio: m.LocalRatio(), Unbound: harness.Share(m.unbound, m.there),
+		Hour: hour, Load: runner.Over(m.CPU, cpus*m.lasts), LatencyS: runner.Over(m.Latency, m.Requests),
+		LocalRatio: m.LocalRatio(), Unbound: runner.Share(m.unbound, m.there),
 	}
 }
 
@@ -113,20 +113,20 @@ func (m moment) done(hour, cpus float64) Sample {
 func (b *book) run(counts runner.Counts) Run {
 	r := Run{
 		Seed: b.seed, Series: b.series, Binds: counts.Binds, Unbinds: counts.Unbinds, Refused: counts.Refused, MovedB: counts.Moved,
-		UnbindRatio: harness.Share(b.unbound, b.there), LocalRatio: b.all.LocalRatio(), CPUSeconds: b.all.CPU,
+		UnbindRatio: runner.Share(b.unbound, b.there), LocalRatio: b.all.LocalRatio(), CPUSeconds: b.all.CPU,
 	}
 	for name, s := range b.services {
 		r.Services = append(r.Services, Service{
 			Name: name, Replicas: len(s.replicas), Ops: s.Ops, Asked: s.Asked, Dropped: s.Dropped,
-			LatencyS: harness.Over(s.Latency, s.Ops), P99S: harness.Over(s.P99, s.Ops), CPUPerOp: s.CPUPerOp(),
+			LatencyS: runner.Over(s.Latency, s.Ops), P99S: runner.Over(s.P99, s.Ops), CPUPerOp: s.CPUPerOp(),
 			LocalRatio: s.LocalRatio(), IPC: s.IPC(), StalledS: s.Stalled,
 		})
 	}
 	slices.SortFunc(r.Services, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	for id, s := range b.loads {
 		r.Workloads = append(r.Workloads, Workload{
-			ID: id, Service: s.service, LocalRatio: s.LocalRatio(), LatencyS: harness.Over(s.Latency, s.Ops),
-			CPUPerOp: s.CPUPerOp(), BoundShare: harness.Share(s.Bound, s.Seconds),
+			ID: id, Service: s.service, LocalRatio: s.LocalRatio(), LatencyS: runner.Over(s.Latency, s.Ops),
+			CPUPerOp: s.CPUPerOp(), BoundShare: runner.Share(s.Bound, s.Seconds),
 		})
 	}
 	slices.SortFunc(r.Workloads, func(a, b Workload) int { return cmp.Compare(a.ID, b.ID) })

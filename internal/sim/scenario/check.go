@@ -10,7 +10,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 )
@@ -81,8 +81,8 @@ func (c *checker) machine(m Machine) {
 	case len(given) > 1:
 		c.addError("machine", "shape, tree and builtin each are a machine: give one of them")
 	case m.Builtin != "":
-		if _, ok := machines.Find(m.Builtin); !ok {
-			c.addError("machine.builtin", "there is no %q: want one of %s", m.Builtin, quoted(machines.All(), func(b machines.Builtin) string { return b.Name }))
+		if _, ok := catalog.MachineNamed(m.Builtin); !ok {
+			c.addError("machine.builtin", "there is no %q: want one of %s", m.Builtin, quoted(catalog.Machines(), func(b catalog.Builtin) string { return b.Name }))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"homenode/internal/schema"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 )
 
 // ErrNewer is wrapped when a result was written by a newer homenode.
@@ -37,7 +37,7 @@ func Encode(r Result) ([]byte, error) { return schema.Encode(r, "simulation's re
 //  5. figures are finite and not negative, shares at most 1,
 //  6. each claim names a metric and arms that are there.
 func (r Result) Validate() error {
-	if err := harness.CheckForm(r.Schema, ResultSchema, r.How); err != nil { // 1
+	if err := runner.CheckForm(r.Schema, ResultSchema, r.How); err != nil { // 1
 		return err
 	}
 	if b, err := hex.DecodeString(r.Digest); err != nil || len(b) != 32 {
@@ -46,7 +46,7 @@ func (r Result) Validate() error {
 	if r.Nodes < 0 || r.CPUs < 0 {
 		return fmt.Errorf("%d nodes and %d CPUs: that is no machine", r.Nodes, r.CPUs)
 	}
-	c := &harness.Check{}
+	c := &runner.Check{}
 	c.Positive("period_s", r.PeriodS)
 	c.Positive("seconds", r.Seconds)
 	if why := checkSeeds(r.Seeds); why != "" {
@@ -69,7 +69,7 @@ func (r Result) Validate() error {
 	return r.checkPaper()
 }
 
-func (r Result) checkRuns(c *harness.Check, a Outcome) error { // 3
+func (r Result) checkRuns(c *runner.Check, a Outcome) error { // 3
 	if len(a.Runs) != len(r.Seeds) {
 		return fmt.Errorf("%d runs for %d seeds", len(a.Runs), len(r.Seeds))
 	}
@@ -94,7 +94,7 @@ func (r Result) checkPaper() error { // 6
 	return nil
 }
 
-func (r Run) check(c *harness.Check) error { // 4
+func (r Run) check(c *runner.Check) error { // 4
 	for i, s := range r.Services {
 		if strings.TrimSpace(s.Name) == "" || i > 0 && s.Name <= r.Services[i-1].Name || s.Replicas < 0 {
 			return fmt.Errorf("service %d %.80q: want ascending names, and no negative count", i, s.Name)

@@ -13,9 +13,9 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/linux"
-	"homenode/internal/sim/machines"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/runner"
 )
@@ -164,7 +164,7 @@ func (s *Setting) measured(path string) (string, error) {
 }
 
 func (s *Setting) builtin(name string) (string, error) {
-	if b, ok := machines.Find(name); ok {
+	if b, ok := catalog.MachineNamed(name); ok {
 		s.Host, s.System = b.Make()
 	}
 	if s.Profile != nil {
@@ -176,7 +176,7 @@ func (s *Setting) builtin(name string) (string, error) {
 // world is an arm's world before its first step.
 func (s *Setting) world(a Arm, seed uint64) sim.Config {
 	c := sim.Config{
-		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: harness.Start.Add(s.Clock), Step: s.Step,
+		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: runner.Start.Add(s.Clock), Step: s.Step,
 	}
 	runner.Prepare(a.Policy, &c)
 	return c

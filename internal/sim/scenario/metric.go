@@ -85,7 +85,7 @@ func (m Metric) ofRun(r Run) (float64, bool) {
 	sum, ops := 0.0, 0.0
 	for _, s := range r.Services {
 		if v, ok := m.of(s); ok {
-			sum += float64(v * s.Ops)
+			sum += v * s.Ops
 			ops += s.Ops
 		}
 	}
@@ -135,8 +135,8 @@ func (m Metric) pair(run, base Run, service string) (v, b float64, ok bool) {
 		theirs, ok := m.of(s)
 		ours, also := m.Value(run, s.Name)
 		if ok && also {
-			v += float64(ours * s.Ops)
-			b += float64(theirs * s.Ops)
+			v += ours * s.Ops
+			b += theirs * s.Ops
 			ops += s.Ops
 		}
 	}

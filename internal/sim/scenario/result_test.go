@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 )
 
@@ -26,7 +26,7 @@ import (
 // the first's.
 func fakeResult() Result {
 	r := Result{
-		Schema: ResultSchema, How: harness.How, Scenario: "fake", Digest: strings.Repeat("ab", 32), Machine: "fake:x", Nodes: 2, CPUs: 8,
+		Schema: ResultSchema, How: runner.How, Scenario: "fake", Digest: strings.Repeat("ab", 32), Machine: "fake:x", Nodes: 2, CPUs: 8,
 		PeriodS: 60, Seconds: 3600, Seeds: []uint64{1, 2, 3}, Against: "none",
 		Arms: []Outcome{{Name: "none", Policy: "none"}, {Name: "mao", Policy: "mao-b"}},
 	}

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/policy/numad"
 	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
-	"homenode/internal/sim/harness"
+
 	"homenode/internal/sim/runner"
 )
 
@@ -68,7 +68,7 @@ func (s *Setting) loop(a Arm, w runner.World) (*runner.Loop, error) {
 // not depend on the number of workers.
 func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Result, error) {
 	r, seeds := s.result(), len(s.Seeds)
-	err := harness.Run(ctx, harness.Plan[Run]{
+	err := runner.Run(ctx, runner.Plan[Run]{
 		Cells: len(s.Arms) * seeds, Workers: workers, Tell: tell,
 		Run: func(ctx context.Context, cell int, tell func(float64)) (Run, error) {
 			return s.Run(ctx, s.Arms[cell/seeds], s.Seeds[cell%seeds], tell)
@@ -84,7 +84,7 @@ func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Resul
 // result is a result without figures.
 func (s *Setting) result() Result {
 	r := Result{
-		Schema: ResultSchema, How: harness.How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,
+		Schema: ResultSchema, How: runner.How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,
 		Nodes: len(s.Host.Nodes), CPUs: s.Host.OnlineCPUs().Len(), PeriodS: s.Period.Seconds(), Seconds: s.measures().Seconds(),
 		Seeds: s.Seeds, Against: s.Against,
 	}

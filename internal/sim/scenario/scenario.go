@@ -40,7 +40,7 @@ type Scenario struct {
 type Machine struct {
 	Shape   string `yaml:"shape"`   // a shape file of the lab
 	Tree    string `yaml:"tree"`    // a recorded tree's directory
-	Builtin string `yaml:"builtin"` // see machines.All
+	Builtin string `yaml:"builtin"` // see catalog.Machines
 	Profile string `yaml:"profile"` // from 'homenode bench'
 }
 

@@ -176,18 +176,11 @@ func (w *World) relief(cpus []int) (*thread, int) {
 
 // busiest is the index of a random one of the CPUs with the most to do.
 func (w *World) busiest(cpus []int) int {
-	best, most, ties := 0, -1.0, 0
+	best := nothing
 	for k, i := range cpus {
-		switch load := w.cpus[i].load; {
-		case load > most+near:
-			best, most, ties = k, load, 1
-		case load > most-near:
-			if ties++; w.random.Below(ties) == 0 {
-				best = k
-			}
-		}
+		best.offer(k, w.cpus[i].load, 0, &w.random)
 	}
-	return best
+	return best.at
 }
 
 // movableTo picks a random thread of a CPU, and a CPU that it may use and that would then
@@ -229,7 +222,7 @@ func (w *World) degrades(t *thread, to int) bool {
 // target is the CPU with the least to do, on the core with the least to do; random among
 // equals.
 func (w *World) target(t *thread, from int, to []int, idle bool) int {
-	best, least, least2, ties := -1, 0.0, 0.0, 0
+	best := nothing
 	limit := w.cpus[from].load - t.want
 	if idle {
 		limit -= crowded
@@ -239,17 +232,9 @@ func (w *World) target(t *thread, from int, to []int, idle bool) int {
 		if i == from || c.load > limit+near || idle && c.idle() <= crowded || !has(t.mask, i) {
 			continue
 		}
-		core := w.coreLoad(i)
-		switch {
-		case best < 0 || c.load < least-near || c.load < least+near && core < least2-near:
-			best, least, least2, ties = i, c.load, core, 1
-		case c.load < least+near && core < least2+near:
-			if ties++; w.random.Below(ties) == 0 {
-				best = i
-			}
-		}
+		best.offer(i, -c.load, -w.coreLoad(i), &w.random)
 	}
-	return best
+	return best.at
 }
 
 // evenOut is number 2 of balance: of two CPUs whose load differs by a thread, the one with

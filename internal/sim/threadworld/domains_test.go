@@ -10,14 +10,14 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/sim"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/linux"
-	"homenode/internal/sim/machines"
 )
 
 // built is a machine of package machines, without NUMA balancing.
 func built(t testing.TB, name string, specs ...sim.Spec) sim.Config {
 	t.Helper()
-	b, ok := machines.Find(name)
+	b, ok := catalog.MachineNamed(name)
 	if !ok {
 		t.Fatalf("no machine %s", name)
 	}
@@ -37,11 +37,11 @@ func asking(name string, threads int, share float64, hz float64) sim.Spec {
 // TestLevels: two sockets are one level. Six nodes of a server at 16 and 22 are two levels
 // (one, for a node that is next to all), and the torus has two more.
 func TestLevels(t *testing.T) {
-	w := world(t, built(t, machines.DualE5620, spinning("a", 1)))
+	w := world(t, built(t, catalog.DualE5620, spinning("a", 1)))
 	if len(w.levels) != 2 || w.levels[0].cpus != 8 || !w.levels[0].sibling || w.levels[0].together != 1 {
 		t.Errorf("two sockets: %+v", w.levels)
 	}
-	w = world(t, built(t, machines.Torus, spinning("a", 1)))
+	w = world(t, built(t, catalog.Torus, spinning("a", 1)))
 	for n := range w.nodes {
 		last := 0.0
 		for _, i := range w.nodes[n].levels {
@@ -67,7 +67,7 @@ func TestLevels(t *testing.T) {
 // torus.
 func TestStartsNear(t *testing.T) {
 	for _, n := range []int{4, 16, 72} {
-		w := world(t, built(t, machines.Torus, spinning("a", n)))
+		w := world(t, built(t, catalog.Torus, spinning("a", n)))
 		servers := map[int]bool{}
 		for _, x := range w.ids {
 			servers[w.cpus[x.cpu].node/6] = true
@@ -85,7 +85,7 @@ func TestSwapsCounted(t *testing.T) {
 	for i := range 8 {
 		specs = append(specs, spinning(fmt.Sprint("w", i), 1))
 	}
-	w := world(t, built(t, machines.DualE5620, specs...))
+	w := world(t, built(t, catalog.DualE5620, specs...))
 	w.Run(6000 * time.Second)
 	moves := 0
 	for _, x := range w.Threads() {
@@ -98,7 +98,7 @@ func TestSwapsCounted(t *testing.T) {
 
 // TestSwapsStayNear: few threads of a busy torus move to another server.
 func TestSwapsStayNear(t *testing.T) {
-	w := world(t, built(t, machines.Torus, spinning("a", 288)))
+	w := world(t, built(t, catalog.Torus, spinning("a", 288)))
 	w.Run(10 * time.Second) // until all threads have a CPU
 	near, far := 0, 0
 	for range 50 {
@@ -126,7 +126,7 @@ func TestSwapsStayNear(t *testing.T) {
 // though no CPU ever had more than it could do.
 func TestHalfBusyEvenOut(t *testing.T) {
 	for _, share := range []float64{0.3, 0.4, 0.45} {
-		c := built(t, machines.DualE5620)
+		c := built(t, catalog.DualE5620)
 		c.Specs = []sim.Spec{asking("a", 8, share, c.System.Hz)}
 		w := world(t, c)
 		w.Apply([]action.Step{{Workload: "/a", Kind: action.SetCPUs, CPUs: c.Machine.Nodes[0].CPUs}})
@@ -145,7 +145,7 @@ func TestHalfBusyEvenOut(t *testing.T) {
 
 // TestFewStayTogether: adjust_numa_imbalance lets two threads stay where they are.
 func TestFewStayTogether(t *testing.T) {
-	c := built(t, machines.DualE5620, spinning("a", 2))
+	c := built(t, catalog.DualE5620, spinning("a", 2))
 	w := world(t, c)
 	for _, x := range w.ids {
 		w.Apply([]action.Step{{Workload: "/a", Kind: action.PinThread, Thread: x.id, CPUs: c.Machine.Nodes[0].CPUs, Release: true}})

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/machines"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -19,7 +19,7 @@ import (
 // sockets every 10 ms, or does not.
 func hop(t *testing.T, s sim.Spec, hops bool) (ops, cycles float64, c *sim.Config) {
 	t.Helper()
-	conf := built(t, machines.DualE5620, s)
+	conf := built(t, catalog.DualE5620, s)
 	w := world(t, conf)
 	w.Run(time.Second)
 	w.Truth()
@@ -64,7 +64,7 @@ func TestColdCache(t *testing.T) {
 func TestColdIsCounted(t *testing.T) {
 	s := chasing("a", 1)
 	s.Memory.Private, s.Work.Regions[0].Size = 4*unit.MiB, 4*unit.MiB
-	c := built(t, machines.DualE5620, s)
+	c := built(t, catalog.DualE5620, s)
 	w := world(t, c)
 	w.Run(time.Second)
 	w.Truth()

@@ -77,7 +77,7 @@ func (x *crowd) overloaded() bool { return x.load > x.size+crowded }
 // busiestGroup is number 2 of looks. Ties go to the nearest, then to chance. -1: no group
 // has anything to do.
 func (w *World) busiestGroup(v *level) int {
-	best, most, ties := -1, 0.0, 0
+	best := nothing
 	for k, g := range v.groups {
 		x := w.crowdOf(g)
 		if x.load <= near {
@@ -90,16 +90,9 @@ func (w *World) busiestGroup(v *level) int {
 		case x.queue > 0:
 			rank = 1
 		}
-		switch {
-		case best < 0 || rank > most+near:
-			best, most, ties = k, rank, 1
-		case rank > most-near:
-			if ties++; w.random.Below(ties) == 0 {
-				best = k
-			}
-		}
+		best.offer(k, rank, 0, &w.random)
 	}
-	return best
+	return best.at
 }
 
 // balanceIdle is calculate_imbalance and detach_tasks for a group that has an idle CPU.

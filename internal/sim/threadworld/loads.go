@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"homenode/internal/sim"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 )
 
@@ -126,7 +127,7 @@ func (w *World) join(k int, wl *workload, t *thread, first int) {
 	}
 	g.threads++
 	g.cpus += w.works(t)
-	if all := sum(t.private); all > 0 {
+	if all := detmath.Sum(t.private); all > 0 {
 		g.owners++
 		for m, pages := range t.private {
 			g.private[m] += pages / all
@@ -173,7 +174,7 @@ func (w *World) home(g *group, private float64) []float64 {
 	}
 	home := w.room.shares[at:len(w.room.shares):len(w.room.shares)]
 	m := &g.wl.Group.Memory
-	all := sum(m.Shared) + sum(m.Mapped)
+	all := detmath.Sum(m.Shared) + detmath.Sum(m.Mapped)
 	switch {
 	case g.owners == 0 && all <= 0:
 		home[w.Host.Zonelist[w.llcs[g.llc].node][0]] = 1
@@ -189,7 +190,7 @@ func (w *World) home(g *group, private float64) []float64 {
 			home[k] += g.private[k] * (private / g.owners)
 		}
 	}
-	rest := sum(home)
+	rest := detmath.Sum(home)
 	for k := range home {
 		home[k] /= rest
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 )
 
@@ -40,7 +41,7 @@ func (w *World) numaBalance(wl *workload, seconds float64) {
 	if !w.Config.Linux.NUMABalancing || mode == linux.Bind || mode == linux.Interleave {
 		return
 	}
-	used := sum(wl.used) / seconds
+	used := detmath.Sum(wl.used) / seconds
 	if used <= few {
 		return
 	}
@@ -66,7 +67,7 @@ func (w *World) numaBalance(wl *workload, seconds float64) {
 // offer is the share of a thread's faults for pages of a node.
 func (w *World) offer(t *thread, node int) float64 {
 	m, all := &t.wl.Group.Memory, float64(len(t.wl.threads))
-	held := sum(t.private) + sum(m.Shared)/all
+	held := detmath.Sum(t.private) + detmath.Sum(m.Shared)/all
 	if held <= 0 {
 		return 0
 	}

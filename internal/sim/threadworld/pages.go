@@ -4,6 +4,7 @@ package threadworld
 
 import (
 	"homenode/internal/sim"
+	"homenode/internal/sim/detmath"
 )
 
 // Pages are linux.Host's, which knows rows: private pages by the node of their threads. It
@@ -93,7 +94,7 @@ func (w *World) divide(wl *workload, node int, gained, lost float64) {
 func (w *World) look(wl *workload) {
 	m := &wl.Group.Memory
 	key := uint64(0)
-	all := sum(m.Shared) + sum(m.Mapped)
+	all := detmath.Sum(m.Shared) + detmath.Sum(m.Mapped)
 	for k := range m.Shared {
 		key = more(key, m.Shared[k]+m.Mapped[k], all)
 	}
@@ -102,7 +103,7 @@ func (w *World) look(wl *workload) {
 	}
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		key, all := uint64(0), sum(t.private)
+		key, all := uint64(0), detmath.Sum(t.private)
 		for _, pages := range t.private {
 			key = more(key, pages, all)
 		}
@@ -118,13 +119,6 @@ func more(key uint64, part, all float64) uint64 {
 		step = uint64(part/all*keySteps + 0.5)
 	}
 	return (key ^ (step + 1)) * 1099511628211 // FNV's prime
-}
-
-func sum(of []float64) (s float64) {
-	for _, x := range of {
-		s += x
-	}
-	return s
 }
 
 // carry updates NUMA balancing's marks after a thread's move to another node: a page whose

@@ -236,7 +236,7 @@ func checkPages(t *testing.T, w *World, wl *workload, seed uint64) {
 	}
 	m := wl.Spec.Memory
 	want := pagesOf(m.Private) + pagesOf(m.Shared) + wl.Grown
-	have := private + sum(wl.Group.Memory.Shared) + wl.Owed[linux.Private] + wl.Owed[linux.Shared]
+	have := private + detmath.Sum(wl.Group.Memory.Shared) + wl.Owed[linux.Private] + wl.Owed[linux.Shared]
 	if math.Abs(want-have) > 1e-6*want+1e-6 {
 		t.Errorf("seed %d: %s has %v pages, not %v", seed, wl.ID, have, want)
 	}

@@ -244,7 +244,7 @@ const (
 
 // idlestCPU is number 4.
 func (w *World) idlestCPU(t *thread, n int) int {
-	best, most, ties := -1, -1.0, 0
+	best := nothing
 	for _, d := range w.nodes[n].llcs {
 		idle, any := 0.0, false
 		for _, c := range w.llcs[d].cpus {
@@ -253,18 +253,12 @@ func (w *World) idlestCPU(t *thread, n int) int {
 				idle += w.cpus[c].idle()
 			}
 		}
-		switch {
-		case !any:
-		case idle > most+near:
-			best, most, ties = d, idle, 1
-		case idle > most-near:
-			if ties++; t.wl.random.Below(ties) == 0 {
-				best = d
-			}
+		if any {
+			best.offer(d, idle, 0, &t.wl.random)
 		}
 	}
 	clear(w.room.mask)
-	for _, c := range w.llcs[best].cpus {
+	for _, c := range w.llcs[best.at].cpus {
 		if has(t.mask, c) {
 			w.room.mask[c/64] |= 1 << (c % 64)
 		}

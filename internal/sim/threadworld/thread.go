@@ -2,7 +2,10 @@
 
 package threadworld
 
-import "homenode/internal/set"
+import (
+	"homenode/internal/set"
+	"homenode/internal/sim/detmath"
+)
 
 // thread is a thread of a workload.
 type thread struct {
@@ -112,7 +115,7 @@ func (w *World) evict(wl *workload) {
 // leastLoaded is the CPU of a set with the least to do, on the core with the least to do;
 // random among equals.
 func (w *World) leastLoaded(t *thread, mask []uint64) int {
-	best, least, least2, ties := -1, 0.0, 0.0, 0
+	best := nothing
 	for c := range w.cpus {
 		if !has(mask, c) {
 			continue
@@ -121,16 +124,30 @@ func (w *World) leastLoaded(t *thread, mask []uint64) int {
 		if c == t.cpu {
 			load, core = load-t.want, core-t.want
 		}
-		switch {
-		case best < 0 || load < least-near || load < least+near && core < least2-near:
-			best, least, least2, ties = c, load, core, 1
-		case load < least+near && core < least2+near:
-			if ties++; t.wl.random.Below(ties) == 0 {
-				best = c
-			}
+		best.offer(c, -load, -core, &t.wl.random)
+	}
+	return best.at
+}
+
+// choice is the best of what it was offered so far, by two scores, the first one first; one
+// of several equals by chance.
+type choice struct {
+	at            int // -1: nothing
+	first, second float64
+	ties          int
+}
+
+var nothing = choice{at: -1}
+
+func (c *choice) offer(at int, first, second float64, r *detmath.Random) {
+	switch {
+	case c.at < 0 || first > c.first+near || first > c.first-near && second > c.second+near:
+		*c = choice{at, first, second, 1}
+	case first > c.first-near && second > c.second-near:
+		if c.ties++; r.Below(c.ties) == 0 {
+			c.at = at
 		}
 	}
-	return best
 }
 
 // near is the difference up to which amounts of CPU time are equal.

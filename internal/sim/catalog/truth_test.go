@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apps
+package catalog
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ func TestTruth(t *testing.T) {
 	}
 	sensitive := map[string]bool{"ep": false, "gamess": false, "povray": false, "mpegaudio": false, "mcf": true, "omnetpp": true, "soplex": true, "fft": true}
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
-		for _, a := range All() {
+		for _, a := range Apps() {
 			f := Truth(a, m, &y)
 			s := f.Slowdowns
 			t.Logf("%-10s %-6s sensitive %-5v: hurt %3.0f %%, harm %3.0f %%, at distance %v %3.0f %%", a.Name, f.Class, f.Sensitive.Or(false),

@@ -34,7 +34,7 @@ func FitOn(shapes map[string]machine.Shape, r *Record) (Fit, error) {
 			return Fit{}, fmt.Errorf("fit: %s was not measured", kinds[k.kind].Name)
 		}
 		user, _, _ := m.Loads[0].Median(func(r Run) float64 { return r.UserShare })
-		f.Kernel += float64((1 - user) / 4)
+		f.Kernel += (1 - user) / 4
 	}
 	for _, k := range order { // 2
 		s := kinds[k.kind]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package harness
+package runner
 
 import "homenode/internal/sim"
 
@@ -29,8 +29,8 @@ func (t *Tally) Add(v *sim.Truth) {
 	t.Remote += v.Remote
 	t.Stalled += v.Stalled
 	t.Bound += v.BoundSeconds
-	t.Latency += float64(v.Latency * v.Ops)
-	t.P99 += float64(v.P99 * v.Ops)
+	t.Latency += v.Latency * v.Ops
+	t.P99 += v.P99 * v.Ops
 	if v.Latency > 0 {
 		t.Requests += v.Ops
 	}

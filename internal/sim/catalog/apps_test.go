@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apps
+package catalog
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/machines"
+
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -21,34 +21,23 @@ func TestNamed(t *testing.T) {
 		"neo4j", "sockshop", "derby", "sunflow", "fft", "sor", "mpegaudio", "stream", "predictor", "router", "feature",
 	}
 	var got []string
-	for _, a := range All() {
+	for _, a := range Apps() {
 		got = append(got, a.Name)
-		if again, ok := Named(a.Name); !ok || again.Name != a.Name || a.About == "" || a.From == "" {
+		if again, ok := AppNamed(a.Name); !ok || again.Name != a.Name || a.About == "" || a.From == "" {
 			t.Errorf("%+v", a)
 		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if _, ok := Named("tetris"); ok {
+	if _, ok := AppNamed("tetris"); ok {
 		t.Error("found what is not there")
-	}
-}
-
-// each does something on every built-in machine.
-func each(t *testing.T, do func(t *testing.T, m machine.Machine, y memsys.System)) {
-	for _, b := range machines.All() {
-		t.Run(b.Name, func(t *testing.T) {
-			m, y := b.Make()
-			do(t, m, y)
-		})
 	}
 }
 
 // Every application is a workload of any size, on any machine that has the memory.
 func TestValid(t *testing.T) {
-	all := append(All(), Micro(4*unit.MiB, 4*unit.KiB), Micro(128*unit.MiB, 0))
-	all = append(all, Generate(1, 100)...)
+	all := append(Apps(), Generate(1, 100)...)
 	each(t, func(t *testing.T, m machine.Machine, _ memsys.System) {
 		for _, a := range all {
 			for _, threads := range []int{1, 2, 7, 72} {
@@ -74,7 +63,7 @@ func TestValid(t *testing.T) {
 
 // With more memory an instance has larger regions, or equal ones, and the same rates.
 func TestMemory(t *testing.T) {
-	for _, a := range All() {
+	for _, a := range Apps() {
 		small, large := a.Spec("x", 4, 4*unit.GiB), a.Spec("x", 4, 8*unit.GiB)
 		for i, r := range small.Work.Regions {
 			l := large.Work.Regions[i]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machines
+package catalog
 
 import (
 	"math"
@@ -18,7 +18,7 @@ import (
 )
 
 func each(t *testing.T, do func(t *testing.T, m machine.Machine, y memsys.System)) {
-	for _, b := range All() {
+	for _, b := range Machines() {
 		t.Run(b.Name, func(t *testing.T) {
 			m, y := b.Make()
 			do(t, m, y)
@@ -41,10 +41,10 @@ func TestSizes(t *testing.T) {
 			t.Errorf("figures are %v, from %q", y.How, y.From)
 		}
 	})
-	if b, ok := Find(Torus); !ok || b.Name != Torus {
+	if b, ok := MachineNamed(Torus); !ok || b.Name != Torus {
 		t.Error("the torus is not found")
 	}
-	if _, ok := Find("abacus"); ok {
+	if _, ok := MachineNamed("abacus"); ok {
 		t.Error("found what is not there")
 	}
 }
@@ -199,7 +199,7 @@ func TestAsRecorded(t *testing.T) {
 		Opteron: "64amd64-4p2n4ca2co-opteron6272.tar.bz2", Kunpeng: "128arm-2pa2n8cluster4co.tar.bz2",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _ := Find(name)
+			b, _ := MachineNamed(name)
 			m, _ := b.Make()
 			want, err := machine.ParseSysfs(machinetest.Unpack(t, filepath.Join(machinetest.Dir(t), archive)), "recorded:"+archive)
 			if err != nil {

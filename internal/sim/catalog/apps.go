@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apps
+package catalog
 
 import (
 	"homenode/internal/policy/vmmap"
@@ -32,8 +32,8 @@ type App struct {
 	Spec func(name string, threads int, memory unit.Bytes) sim.Spec
 }
 
-// All are the applications of the papers, by kind, in the order of the papers' tables.
-func All() []App {
+// Apps are the applications of the papers, by kind, in the order of the papers' tables.
+func Apps() []App {
 	var all []App
 	for _, r := range rows() {
 		all = append(all, r.app())
@@ -41,8 +41,8 @@ func All() []App {
 	return all
 }
 
-// Named finds one of All.
-func Named(name string) (App, bool) {
+// AppNamed finds one of Apps.
+func AppNamed(name string) (App, bool) {
 	for _, r := range rows() {
 		if r.name == name {
 			return r.app(), true

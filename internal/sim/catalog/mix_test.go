@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apps
+package catalog
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/machines"
+
 	"homenode/internal/sim/memsys"
 )
 
@@ -76,7 +76,7 @@ func threadsOf(specs []sim.Spec) (n int) {
 
 // On Lakew's machine the VMs are Lakew's.
 func TestLakewsVMs(t *testing.T) {
-	b, _ := machines.Find(machines.Torus)
+	b, _ := MachineNamed(Torus)
 	m, y := b.Make()
 	count, apps := map[string]int{}, map[string]bool{}
 	for _, s := range VMMix(m, y, 1) {
@@ -120,7 +120,7 @@ func TestDrawnMixIsNotTrainedOn(t *testing.T) {
 
 // Services run at the load that they are made for, where no thread is far from its memory.
 func TestServicesLoad(t *testing.T) {
-	b, _ := machines.Find(machines.DualSkylake)
+	b, _ := MachineNamed(DualSkylake)
 	m, y := b.Make()
 	w, err := sim.NewWorld(sim.Config{Machine: m, System: y, Specs: ServiceMix(m, y, 1), Seed: 1})
 	if err != nil {
@@ -164,7 +164,7 @@ func TestMixesRun(t *testing.T) {
 
 // Approved are applications that remote memory slows down, and none that only compute.
 func TestApproved(t *testing.T) {
-	b, _ := machines.Find(machines.FourNodes)
+	b, _ := MachineNamed(FourNodes)
 	m, y := b.Make()
 	for _, x := range Mixes() {
 		some := 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machines
+package catalog
 
 import (
 	"homenode/internal/machine"
@@ -23,8 +23,8 @@ const (
 	Torus       = "torus-288"    // Lakew's: six servers of 48 cores, one coherent system
 )
 
-// All are the machines, in the order in which they are shown.
-func All() []Builtin {
+// Machines are the machines, in the order in which they are shown.
+func Machines() []Builtin {
 	return []Builtin{
 		{DualSkylake, "Two sockets of Skylake-SP as in MAO: 2 nodes of 28 cores with 2 threads each and 192 GiB; published figures.", memsys.DualSkylake},
 		{DualE5620, "Two Xeon E5620 as Rao's: 2 nodes of 4 cores with 12 MiB of LLC; sizes published, latencies and bandwidths estimated.", dualE5620},
@@ -35,9 +35,9 @@ func All() []Builtin {
 	}
 }
 
-// Find returns the machine of that name.
-func Find(name string) (Builtin, bool) {
-	for _, b := range All() {
+// MachineNamed returns the machine of that name.
+func MachineNamed(name string) (Builtin, bool) {
+	for _, b := range Machines() {
 		if b.Name == name {
 			return b, true
 		}

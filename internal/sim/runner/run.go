@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package harness
+package runner
 
 import (
 	"cmp"
@@ -139,7 +139,7 @@ func (g *progress) of(cell int) func(share float64) {
 		}
 		g.lock.Lock()
 		defer g.lock.Unlock()
-		g.sum += float64((share - g.done[cell]) * g.cost[cell])
+		g.sum += (share - g.done[cell]) * g.cost[cell]
 		g.done[cell] = share
 		g.tell(min(1, g.sum/g.all))
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apps
+package catalog
 
 import (
 	"math"
@@ -10,21 +10,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// kind is how an application is run.
-type kind int
-
-const (
-	parallel  kind = iota // threads that meet at barriers
-	single                // independent threads, each a program
-	server                // in virtual machines: threads of one program that serve or compute
-	requested             // serves requests that come at a rate
-)
-
 // row is an application as data. Figures are per 1,000 instructions, as most published miss
 // rates are (MPKI). An operation is a round of that many instructions.
 type row struct {
 	name, about, from string
-	kind              kind
 	cpi               float64 // cycles per instruction, without waits beyond L1
 	round             float64 // instructions per operation
 	memory            perThread

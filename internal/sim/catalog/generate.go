@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apps
+package catalog
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func bytesBetween(r *detmath.Random, low, high unit.Bytes) unit.Bytes {
 }
 
 func draw(r *detmath.Random, name string) row {
-	a := row{name: name, from: "drawn", kind: server, round: 20e3, cpi: 0.4 + 0.8*r.Float()}
+	a := row{name: name, from: "drawn", round: 20e3, cpi: 0.4 + 0.8*r.Float()}
 	switch kind := r.Below(10); {
 	case kind < 3:
 		a.about = "drawn to be quiet"
