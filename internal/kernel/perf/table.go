@@ -21,7 +21,7 @@ type Field int
 
 // The fields, in the order events are opened. Clock is the time a CPU spent on
 // the cgroup, in nanoseconds; the kernel's own, not the PMU's. Those after it are
-// counted only where they are asked for (Config.Fields).
+// counted only where they are asked for (Config.Fields), and of threads.
 const (
 	Cycles Field = iota
 	Instructions
@@ -29,11 +29,19 @@ const (
 	LocalLoads
 	RemoteLoads
 	Clock
+	L2Misses
 	LLCMisses
-	UncoreRequests // A of the uncore penalty
-	UncoreWaits    // W
+	UncoreRequests    // that leave the private caches: A of the uncore penalty
+	UncoreOutstanding // of these, summed over cycles: O
+	UncoreWaits       // cycles with at least one: W
 	nFields
 )
+
+var fieldNames = [nFields]string{"cycles", "instructions", "stall cycles", "local loads", "remote loads", "CPU time", "L2 misses",
+	"LLC misses", "uncore requests", "outstanding requests", "cycles with a request outstanding"}
+
+// String is "LLC misses".
+func (f Field) String() string { return fieldNames[f] }
 
 // WindowFields are those that a window has, and MAO's features are made of.
 var WindowFields = []Field{Cycles, Instructions, StallCycles, LocalLoads, RemoteLoads}
@@ -41,7 +49,8 @@ var WindowFields = []Field{Cycles, Instructions, StallCycles, LocalLoads, Remote
 // fieldEvents are fields as the tables of events call them.
 var fieldEvents = map[Field]event.Field{
 	Cycles: event.Cycles, Instructions: event.Instructions, StallCycles: event.StallCycles, LocalLoads: event.LocalLoads, RemoteLoads: event.RemoteLoads,
-	LLCMisses: event.LLCMisses, UncoreRequests: event.UncoreRequests, UncoreWaits: event.UncoreWaits,
+	L2Misses: event.L2Misses, LLCMisses: event.LLCMisses,
+	UncoreRequests: event.UncoreRequests, UncoreOutstanding: event.UncoreOutstanding, UncoreWaits: event.UncoreWaits,
 }
 
 // Event is one entry of a table. Events of one field are added up.
