@@ -66,6 +66,9 @@ type File struct {
 	ways   []way
 }
 
+// IDs are ID and the Aliases.
+func (f File) IDs() []ID { return append([]ID{f.ID}, f.Aliases...) }
+
 // way is one way to open a file.
 type way struct {
 	path string // a link of proc to it
@@ -223,6 +226,11 @@ func idOf(st sys.Statx_t) ID { return ID{Dev: sys.Mkdev(st.Dev_major, st.Dev_min
 
 // descriptors finds what a process has open.
 func (f *finder) descriptors(pid int) error {
+	return f.eachDescriptor(pid, func(name string, st sys.Statx_t) { f.descriptor(pid, name, st) })
+}
+
+// eachDescriptor describes what a process has open.
+func (f *finder) eachDescriptor(pid int, each func(name string, st sys.Statx_t)) error {
 	dir, err := os.Open(f.proc(pid, "fd"))
 	if err != nil {
 		return ended(unix.Explain("open", f.proc(pid, "fd"), "CAP_SYS_PTRACE", err))
@@ -232,7 +240,7 @@ func (f *finder) descriptors(pid int) error {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
 			if st, err := statx(int(dir.Fd()), name); err == nil { // otherwise it was closed meanwhile
-				f.descriptor(pid, name, st)
+				each(name, st)
 			}
 		}
 		if err != nil || len(names) == 0 { // io.EOF; or it ended

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 
+	sys "golang.org/x/sys/unix"
+
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 )
@@ -56,7 +58,7 @@ func (f *finder) outside(pids []int) error {
 			f.note("files of other processes", err)
 			continue
 		}
-		f.opened(pid, found)
+		_ = f.eachDescriptor(pid, func(_ string, st sys.Statx_t) { found(idOf(st)) }) // its mappings count all the same
 	}
 	if hidden > 0 {
 		f.note("other processes that may share files", fmt.Errorf("read the mappings of %d of %d: %w: it needs CAP_SYS_PTRACE", hidden, len(all), unix.ErrNotPermitted))
@@ -69,26 +71,6 @@ func (f *finder) outsider() func(ID) {
 	return func(id ID) {
 		if file := f.by[id]; file != nil {
 			file.Outside = true
-		}
-	}
-}
-
-// opened reads the descriptors of another process.
-func (f *finder) opened(pid int, found func(ID)) {
-	dir, err := os.Open(f.proc(pid, "fd"))
-	if err != nil {
-		return
-	}
-	defer dir.Close()
-	for {
-		names, err := dir.Readdirnames(1024)
-		for _, name := range names {
-			if st, err := statx(int(dir.Fd()), name); err == nil {
-				found(idOf(st))
-			}
-		}
-		if err != nil || len(names) == 0 {
-			return
 		}
 	}
 }
