@@ -128,7 +128,7 @@ func (r *ThreadReader) scheduled(t *thread, length time.Duration) unit.Value[flo
 	if err != nil {
 		return unit.UnknownValue[float64](bySchedstat + " cannot be read")
 	}
-	ran, err := procfs.ParseRunTime(data)
+	ran, _, err := procfs.ParseSchedstat(data)
 	if err != nil {
 		r.problem(err)
 		return unit.UnknownValue[float64](bySchedstat + " cannot be read")

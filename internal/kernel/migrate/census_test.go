@@ -249,11 +249,7 @@ func TestCensusOfHugePages(t *testing.T) {
 	h := holds(t, nil, "thp:16777216")
 	for _, hidden := range []bool{false, true} {
 		c := liveCounter(t, CensusRequest{})
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", h.pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		areas, err := procfs.ParseSmaps(data)
+		areas, err := procfs.ReadSmaps(&c.buf, fmt.Sprintf("/proc/%d/smaps", h.pid), procfs.MapsBudget())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -429,11 +425,11 @@ func settled(t *testing.T, pid int) (sum unit.Bytes) {
 	t.Helper()
 	for range 50 {
 		was := sum
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/numa_maps", pid))
-		if err != nil {
+		var buf unix.Buffer
+		vmas, err := procfs.ReadNumaMaps(&buf, fmt.Sprintf("/proc/%d/numa_maps", pid), procfs.MapsBudget())
+		if errors.Is(err, os.ErrNotExist) {
 			t.Skip(err)
 		}
-		vmas, err := procfs.ParseNumaMaps(data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ type SmapsArea struct {
 
 var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss or Referenced")
 
-// ParseSmaps reads /proc/PID/smaps (since 2.6.14; Referenced 2.6.22, KernelPageSize
+// smapsParser reads /proc/PID/smaps (since 2.6.14; Referenced 2.6.22, KernelPageSize
 // 2.6.29, AnonHugePages 2.6.38), ascending:
 //
 //	7f1c40000000-7f1c40200000 rw-p 00000000 00:00 0
@@ -34,16 +34,6 @@ var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss o
 //	VmFlags: rd wr mr mw me ac
 //
 // A kernel thread has none. Lines that are not needed are skipped.
-func ParseSmaps(data []byte) ([]SmapsArea, error) {
-	var p smapsParser
-	for n, line := range lines(data) {
-		if err := p.line(n, line); err != nil {
-			return nil, err
-		}
-	}
-	return p.end()
-}
-
 type smapsParser struct {
 	all  []SmapsArea
 	seen int // of the three fields that every mapping has
