@@ -99,7 +99,7 @@ func NewSnapshotter(cfg SnapshotConfig) (*Snapshotter, error) {
 		cfg.Progress = func(string) {}
 	}
 	if cfg.Wait == nil {
-		cfg.Wait = wait
+		cfg.Wait = unix.Sleep
 	}
 	if cfg.Maps == (MapsBounds{}) {
 		cfg.Maps = snapshotMaps
@@ -123,18 +123,6 @@ func NewSnapshotter(cfg SnapshotConfig) (*Snapshotter, error) {
 	}
 	s.kinds.root = cfg.Reader.Root
 	return s, nil
-}
-
-// wait sleeps until d is over or ctx is done.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // Machine is the topology as last read.

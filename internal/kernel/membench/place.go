@@ -192,9 +192,7 @@ func onCPU(cpu int, work func() error) error {
 }
 
 func pin(cpu int) error {
-	var cpus sys.CPUSet
-	cpus.Set(cpu)
-	err := sys.SchedSetaffinity(0, &cpus)
+	err := unix.LiveAffinity{}.SetAffinity(0, set.FromCPUs(cpu).Words())
 	if err == sys.EINVAL {
 		return fmt.Errorf("pin a thread to CPU %d: %w: it is offline, or not in this process's cpuset (Cpus_allowed_list in /proc/self/status)", cpu, ErrNoCPU)
 	}
