@@ -91,7 +91,7 @@ func (s *file) scan(int) (found, error) {
 		s.r.j.offset = s.v.Position()
 		return found{more: true}, nil
 	case err != nil:
-		s.r.note(sortOf("look", err), "move the page cache of %s: %v", s.f.Name, err)
+		s.r.note(unix.SortOf("look", err), "move the page cache of %s: %v", s.f.Name, err)
 		s.r.j.finished(s.f)
 		return found{}, nil
 	}

@@ -206,7 +206,7 @@ func (r *run) nextFile() (source, error) {
 		if err == nil {
 			return &file{r: r, f: f, v: v}, nil
 		}
-		r.note(sortOf("open", err), "%v", err)
+		r.note(unix.SortOf("open", err), "%v", err)
 		r.j.finished(f)
 	}
 	return nil, nil

@@ -112,7 +112,7 @@ func Find(root unix.Root, pids []int, cfg Config) (files []File, problems []stri
 		file.Holders = slices.Compact(file.Holders)
 		files = append(files, *file)
 	}
-	return files, f.problems(), nil
+	return files, f.notes.All(), nil
 }
 
 type finder struct {
@@ -123,13 +123,12 @@ type finder struct {
 	files []*File
 	by    map[ID]*File // Aliases too; nil: known to be of no interest
 	disks map[uint64]*File
-	notes map[string]*note
-	order []string
+	notes unix.Notes
 }
 
 func newFinder(root unix.Root) *finder {
 	return &finder{root: root, stop: func() error { return nil }, fs: newFilesystems(root),
-		by: map[ID]*File{}, disks: map[uint64]*File{}, notes: map[string]*note{}}
+		by: map[ID]*File{}, disks: map[uint64]*File{}}
 }
 
 func (f *finder) proc(pid int, file string) string {
@@ -319,37 +318,9 @@ func (f *File) holder(pid int, w way) {
 	}
 }
 
-// note is a reason why something was left out.
-type note struct {
-	first error
-	more  int
-}
-
-// note keeps the first of many similar reasons.
+// note keeps the first of many similar reasons why something was left out.
 func (f *finder) note(what string, err error) {
-	if err == nil {
-		return
+	if err != nil {
+		f.notes.Add(unix.SortOf(what, err), fmt.Sprintf("%s were left out: %v", what, err))
 	}
-	key := what
-	if kind := unix.Classify(err); kind != nil {
-		key += kind.Error()
-	}
-	if n := f.notes[key]; n != nil {
-		n.more++
-		return
-	}
-	f.notes[key] = &note{first: fmt.Errorf("%s were left out: %w", what, err)}
-	f.order = append(f.order, key)
-}
-
-func (f *finder) problems() (all []string) {
-	for _, key := range f.order {
-		n := f.notes[key]
-		text := n.first.Error()
-		if n.more > 0 {
-			text += fmt.Sprintf(", and %d more like it", n.more)
-		}
-		all = append(all, text)
-	}
-	return all
 }
