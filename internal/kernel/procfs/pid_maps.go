@@ -43,7 +43,7 @@ const sysV = "/SYSV"
 func ParseAreas(data []byte) ([]Area, error) {
 	var all []Area
 	for n, line := range lines(data) {
-		a, err := parseArea(n, line)
+		a, err := parseArea("/proc/PID/maps", n, line)
 		if err != nil {
 			return nil, err
 		}
@@ -52,14 +52,15 @@ func ParseAreas(data []byte) ([]Area, error) {
 	return all, nil
 }
 
-func parseArea(n int, line []byte) (Area, error) {
+// parseArea reads a line of maps, or the first line of a mapping in smaps.
+func parseArea(file string, n int, line []byte) (Area, error) {
 	r, rest, err := addresses(n, line)
 	if err != nil {
 		return Area{}, err
 	}
 	a, err := area(r, rest)
 	if err != nil {
-		return Area{}, malformed("/proc/PID/maps", n, line, err)
+		return Area{}, malformed(file, n, line, err)
 	}
 	return a, nil
 }

@@ -61,8 +61,8 @@ func (p *smapsParser) head(line []byte) error {
 	if len(p.all) > 0 && p.seen != 3 {
 		return malformed("/proc/PID/smaps", p.n, line, errNoFields)
 	}
-	a, err := smapsHead(p.n, line)
-	p.all, p.seen = append(p.all, a), 0
+	a, err := parseArea("/proc/PID/smaps", p.n, line)
+	p.all, p.seen = append(p.all, SmapsArea{Area: a}), 0
 	return err
 }
 
@@ -71,18 +71,6 @@ func (p *smapsParser) end() ([]SmapsArea, error) {
 		return nil, malformed("/proc/PID/smaps", p.n+1, nil, errNoFields)
 	}
 	return p.all, nil
-}
-
-func smapsHead(n int, line []byte) (SmapsArea, error) {
-	r, rest, err := addresses(n, line)
-	if err != nil {
-		return SmapsArea{}, err
-	}
-	a, err := area(r, rest)
-	if err != nil {
-		return SmapsArea{}, malformed("/proc/PID/smaps", n, line, err)
-	}
-	return SmapsArea{Area: a}, nil
 }
 
 // field reads a line, and returns 1 for one that every mapping has.

@@ -59,7 +59,7 @@ func ReadAreas(buf *unix.Buffer, path string, b *unix.Budget) ([]Area, error) {
 	var all []Area
 	var names names
 	err := buf.Lines(path, "/proc/PID/maps", b, func(n int, line []byte) error {
-		a, err := parseArea(n, line)
+		a, err := parseArea("/proc/PID/maps", n, line)
 		if err == nil {
 			err = checkMappings(n)
 		}
