@@ -90,13 +90,8 @@ type Powers struct {
 
 // ReadPowers reads them from /proc/self/status.
 func ReadPowers(root Root) (Powers, error) {
-	const file = "/proc/self/status"
 	var buf unix.Buffer
-	data, err := buf.ReadFile(root.Path(file))
-	if err != nil {
-		return Powers{}, unix.Explain("read", file, "", err)
-	}
-	s, err := procfs.ParseTaskStatus(data)
+	s, err := unix.Parsed(&buf, root.Path("/proc/self/status"), procfs.ParseTaskStatus)
 	return Powers{UID: s.UID, caps: s.Caps}, err
 }
 

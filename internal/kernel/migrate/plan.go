@@ -137,11 +137,8 @@ func (r *run) forked() bool {
 // nodes and kinds are unknown.
 func (r *run) unseen(pid int, err error) {
 	var buf unix.Buffer
-	data, err2 := buf.ReadFile(r.m.proc(pid, "statm"))
-	if err2 != nil {
-		return
-	}
-	if pages, err2 := procfs.ParseStatm(data); err2 == nil && pages > 0 {
+	pages, err2 := unix.Parsed(&buf, r.m.proc(pid, "statm"), procfs.ParseStatm)
+	if err2 == nil && pages > 0 {
 		r.res.Of(kindOfRefused).Fail(errnoOf(err), unit.Bytes(pages)*unit.Bytes(unix.PageSize()))
 	}
 }

@@ -33,6 +33,15 @@ func (buf *Buffer) ReadFile(path string) ([]byte, error) {
 	return k.Read(buf)
 }
 
+// Parsed reads a whole small file and parses it.
+func Parsed[T any](buf *Buffer, path string, parse func([]byte) (T, error)) (v T, err error) {
+	data, err := buf.ReadFile(path)
+	if err != nil {
+		return v, Explain("read", path, "", err)
+	}
+	return parse(data)
+}
+
 // Kept is a file that stays open between rounds. Files of proc, sysfs and
 // kernfs give their present content again when read from offset 0.
 type Kept struct {
