@@ -214,20 +214,13 @@ func DetectCPU(root unix.Root) event.CPU {
 	if id, err := buf.ReadFile(root.Path("/sys/bus/event_source/devices/cpu/identifier")); err == nil {
 		cpu.Identifier = strings.TrimSpace(string(id))
 	}
-	if data, err := buf.ReadFile(root.Path("/proc/cpuinfo")); err == nil {
-		if m, err := procfs.ParseCPUInfo(data); err == nil {
-			cpu = withModel(cpu, m)
-		}
+	if m, err := unix.Parsed(&buf, root.Path("/proc/cpuinfo"), procfs.ParseCPUInfo); err == nil {
+		m.Identifier = cpu.Identifier
+		cpu = m
 	}
 	if cpu.Vendor == "" && cpu.Implementer == 0 {
 		cpu = midr(root, &buf, cpu)
 	}
-	return cpu
-}
-
-func withModel(cpu event.CPU, m procfs.CPUModel) event.CPU {
-	cpu.Vendor, cpu.Family, cpu.Model, cpu.Stepping = m.Vendor, m.Family, m.Model, m.Stepping
-	cpu.Implementer, cpu.Part, cpu.Mixed = m.Implementer, m.Part, m.Mixed
 	return cpu
 }
 
@@ -244,7 +237,8 @@ func midr(root unix.Root, buf *unix.Buffer, cpu event.CPU) event.CPU {
 			return event.CPU{Identifier: cpu.Identifier}
 		}
 		m.Mixed = cpu.Mixed || cpu.Implementer != 0 && (m.Implementer != cpu.Implementer || m.Part != cpu.Part)
-		cpu = withModel(cpu, m)
+		m.Identifier = cpu.Identifier
+		cpu = m
 	}
 	return cpu
 }

@@ -7,16 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"homenode/internal/event"
 	"homenode/internal/unit"
 )
-
-// CPUModel identifies a CPU for the event tables.
-type CPUModel struct {
-	Vendor                  string // "GenuineIntel", "AuthenticAMD"; "" on other architectures
-	Family, Model, Stepping int    // x86
-	Implementer, Part       int    // Arm
-	Mixed                   bool   // Arm: the CPUs are not all of one kind
-}
 
 // ParseCPUInfo reads the first processor of /proc/cpuinfo as x86 prints it:
 //
@@ -31,14 +24,14 @@ type CPUModel struct {
 //	CPU part	: 0xd0c
 //
 // Other architectures print other fields; then everything is zero, which is no error.
-func ParseCPUInfo(data []byte) (CPUModel, error) {
-	var m, first CPUModel
+func ParseCPUInfo(data []byte) (event.CPU, error) {
+	var m, first event.CPU
 	done := func() { // a processor ends
-		if first == (CPUModel{}) {
+		if first == (event.CPU{}) {
 			first = m
 		}
-		first.Mixed = first.Mixed || m != (CPUModel{}) && (m.Implementer != first.Implementer || m.Part != first.Part)
-		m = CPUModel{}
+		first.Mixed = first.Mixed || m != (event.CPU{}) && (m.Implementer != first.Implementer || m.Part != first.Part)
+		m = event.CPU{}
 	}
 	for n, line := range lines(data) {
 		key, val, ok := bytes.Cut(line, []byte(":"))
@@ -46,15 +39,15 @@ func ParseCPUInfo(data []byte) (CPUModel, error) {
 			if done(); first.Vendor != "" {
 				return first, nil
 			}
-		} else if err := m.set(name, bytes.TrimSpace(val)); err != nil {
-			return CPUModel{}, malformed("/proc/cpuinfo", n, line, err)
+		} else if err := setCPU(&m, name, bytes.TrimSpace(val)); err != nil {
+			return event.CPU{}, malformed("/proc/cpuinfo", n, line, err)
 		}
 	}
 	done()
 	return first, nil
 }
 
-func (m *CPUModel) set(key string, val []byte) error {
+func setCPU(m *event.CPU, key string, val []byte) error {
 	var into *int
 	switch x86 := m.Vendor != ""; {
 	case key == "vendor_id":
@@ -82,13 +75,13 @@ func (m *CPUModel) set(key string, val []byte) error {
 // (since 4.8): implementer in bits 24-31, part in 4-15.
 //
 //	0x00000000410fd0c1
-func ParseMIDR(data []byte) (CPUModel, error) {
+func ParseMIDR(data []byte) (event.CPU, error) {
 	text := bytes.TrimSpace(data)
 	n, err := strconv.ParseUint(string(text), 0, 64)
 	if err != nil {
-		return CPUModel{}, malformed("midr_el1", 1, text, err)
+		return event.CPU{}, malformed("midr_el1", 1, text, err)
 	}
-	return CPUModel{Implementer: int(n >> 24 & 0xff), Part: int(n >> 4 & 0xfff)}, nil
+	return event.CPU{Implementer: int(n >> 24 & 0xff), Part: int(n >> 4 & 0xfff)}, nil
 }
 
 // ParseHypervisorFlag looks for "hypervisor" among the flags of the first processor of

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -88,7 +89,7 @@ func TestDecodeOthers(t *testing.T) {
 	if err != nil || m.Total.Or(0) != 4417748*unit.KiB || m.Free.Or(0) != 12*unit.KiB || m.File.Known() {
 		t.Errorf("meminfo: %+v, %v", m, err)
 	}
-	for text, want := range map[string]CPUModel{
+	for text, want := range map[string]event.CPU{
 		"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Xeon\nstepping\t: 7\n\nprocessor\t: 1\nmodel\t: 3\n": {Vendor: "GenuineIntel", Family: 6, Model: 85, Stepping: 7},
 		"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nstepping\t: unknown\n":                                             {Vendor: "GenuineIntel", Family: 6, Model: 85},
 		"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nHardware : X\n":   {Implementer: 0x41, Part: 0xd0c},
@@ -102,7 +103,7 @@ func TestDecodeOthers(t *testing.T) {
 	if _, err := ParseCPUInfo([]byte("CPU part\t: 0xz\n")); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("a part that is none: %v", err)
 	}
-	if m, err := ParseMIDR([]byte("0x00000000410fd0c1\n")); err != nil || m != (CPUModel{Implementer: 0x41, Part: 0xd0c}) {
+	if m, err := ParseMIDR([]byte("0x00000000410fd0c1\n")); err != nil || m != (event.CPU{Implementer: 0x41, Part: 0xd0c}) {
 		t.Errorf("MIDR: %+v, %v", m, err)
 	}
 	cg, err := ParsePIDCgroup([]byte("3:cpuset:/demo/a\n1:name=systemd:/\n0::/b:c\n"))
