@@ -5,7 +5,6 @@ package pagecache
 import (
 	"fmt"
 	"os"
-	"strconv"
 
 	sys "golang.org/x/sys/unix"
 
@@ -27,9 +26,9 @@ func (f *finder) outside(pids []int) error {
 	for _, pid := range pids {
 		inside[pid] = true
 	}
-	all, err := processes(f.root)
+	all, err := unix.IDs(f.root.Path("/proc"))
 	if err != nil {
-		return err
+		return unix.Explain("list", f.root.Path("/proc"), "", err)
 	}
 	hidden, found := 0, f.outsider()
 	for _, pid := range all {
@@ -73,24 +72,4 @@ func (f *finder) outsider() func(ID) {
 			file.Outside = true
 		}
 	}
-}
-
-// processes are all processes of proc, in its order: ascending.
-func processes(root unix.Root) ([]int, error) {
-	dir, err := os.Open(root.Path("/proc"))
-	if err != nil {
-		return nil, unix.Explain("list", root.Path("/proc"), "", err)
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, unix.Explain("list", root.Path("/proc"), "", err)
-	}
-	var all []int
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
-			all = append(all, pid)
-		}
-	}
-	return all, nil
 }

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 
 	"homenode/internal/event"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
 
@@ -97,6 +99,27 @@ func ParseHypervisorFlag(data []byte) unit.Opt[bool] {
 		}
 	}
 	return unit.None[bool]()
+}
+
+// ReadHypervisor names the hypervisor that this host is a guest of: the hypervisor's own
+// name (Xen), else the firmware's name for the machine; "" for none. from is where that is
+// known from; "": it is not.
+func ReadHypervisor(buf *unix.Buffer, root unix.Root) (name, from string) {
+	guest, _ := unix.Parsed(buf, root.Path("/proc/cpuinfo"), func(data []byte) (unit.Opt[bool], error) { return ParseHypervisorFlag(data), nil })
+	if is, known := guest.Get(); known && !is {
+		return "", "/proc/cpuinfo"
+	}
+	name = buf.Text(root.Path("/sys/hypervisor/type"))
+	if name == "" && guest.Known() {
+		name = strings.TrimSpace(buf.Text(root.Path("/sys/class/dmi/id/sys_vendor")) + " " + buf.Text(root.Path("/sys/class/dmi/id/product_name")))
+	}
+	switch {
+	case name != "":
+		return name, "/proc/cpuinfo, /sys"
+	case guest.Known():
+		return "a hypervisor without a name", "/proc/cpuinfo"
+	}
+	return "", ""
 }
 
 // ParseModelName is the name of the first processor in /proc/cpuinfo, "" without one:
