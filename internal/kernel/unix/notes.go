@@ -4,8 +4,8 @@ package unix
 
 import "fmt"
 
-// Notes are problems. Of each sort only the first are kept; the last of these says how
-// many more there were. Of the zero Notes, the first one of each sort.
+// Notes are problems. Of each sort only the first are kept, and the last of these says how
+// many more there were. The zero Notes keeps one of each sort.
 type Notes struct {
 	Most int // of a sort
 	all  []string
