@@ -11,23 +11,25 @@ import (
 // Controllers says how the PMUs of a CPU's memory controllers count. They count for
 // everything that uses the memory, never for a task.
 type Controllers struct {
-	PMU string // in sysfs, without the number of the controller: "uncore_imc"
+	PMU string `json:"pmu"` // in sysfs, without the number of the controller: "uncore_imc"
 
 	// Sums of events. Where reads cannot be told from writes, only All has any.
-	Reads, Writes, All []ControllerEvent
+	Reads  []ControllerEvent `json:"reads"`
+	Writes []ControllerEvent `json:"writes"`
+	All    []ControllerEvent `json:"all"`
 	// Near: one PMU counts for each node with CPUs and not for nodes without, so that
 	// nodes without CPUs are no obstacle to telling whose counts these are.
-	Near bool
-	Note string // what is left out
+	Near bool   `json:"near"`
+	Note string `json:"note"` // what is left out
 }
 
 // ControllerEvent is an event of such a PMU.
 type ControllerEvent struct {
-	Name string // the vendor's
+	Name string `json:"name"` // the vendor's
 	// Terms are in sysfs' words, whose bits the PMU's format folder gives:
 	// "event=0x05,umask=0xcf". None: sysfs names the event itself.
-	Terms string
-	Bytes int // that one count stands for
+	Terms string `json:"terms"`
+	Bytes int    `json:"bytes"` // that one count stands for; in a file 0 is 64
 }
 
 // SysfsControllers are those of a CPU without an entry: Intel's, as sysfs names them.
@@ -43,55 +45,36 @@ func (c Controllers) Primary() []ControllerEvent {
 	return c.All
 }
 
-// The file's form.
-type fileControllers struct {
-	PMU    string                `json:"pmu"`
-	Reads  []fileControllerEvent `json:"reads"`
-	Writes []fileControllerEvent `json:"writes"`
-	All    []fileControllerEvent `json:"all"`
-	Near   bool                  `json:"near"`
-	Note   string                `json:"note"`
-}
-
-type fileControllerEvent struct {
-	Name  string `json:"name"`
-	Terms string `json:"terms"`
-	Bytes int    `json:"bytes"` // 0 = 64
-}
-
 var (
 	pmuForm   = regexp.MustCompile(`^[a-z][a-z0-9_]{1,39}$`)
 	nameForm  = regexp.MustCompile(`^[A-Za-z0-9_.]{1,80}$`)
 	termsForm = regexp.MustCompile(`^[a-z]+=0x[0-9a-f]{1,8}(,[a-z]+=0x[0-9a-f]{1,8}){0,3}$`)
 )
 
-func (f fileControllers) parse() (Controllers, error) {
-	c := Controllers{PMU: f.PMU, Near: f.Near, Note: f.Note}
-	var err1, err2, err3 error
-	c.Reads, err1 = controllerEvents(f.Reads)
-	c.Writes, err2 = controllerEvents(f.Writes)
-	c.All, err3 = controllerEvents(f.All)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return Controllers{}, err
+// check completes what a file says, and refuses what cannot be.
+func (c Controllers) check() error {
+	for _, events := range [][]ControllerEvent{c.Reads, c.Writes, c.All} {
+		for i := range events {
+			if err := events[i].check(); err != nil {
+				return err
+			}
+		}
 	}
 	switch {
-	case !pmuForm.MatchString(f.PMU):
-		return Controllers{}, fmt.Errorf("pmu: %.40q: want a name as uncore_imc", f.PMU)
+	case !pmuForm.MatchString(c.PMU):
+		return fmt.Errorf("pmu: %.40q: want a name as uncore_imc", c.PMU)
 	case len(c.All) > 0 && len(c.Reads)+len(c.Writes) > 0 || len(c.Primary()) == 0:
-		return Controllers{}, errors.New("want reads, or all where they cannot be told from writes")
+		return errors.New("want reads, or all where they cannot be told from writes")
 	}
-	return c, nil
+	return nil
 }
 
-func controllerEvents(list []fileControllerEvent) (all []ControllerEvent, err error) {
-	for _, e := range list {
-		if e.Bytes == 0 {
-			e.Bytes = 64
-		}
-		if !nameForm.MatchString(e.Name) || e.Terms != "" && !termsForm.MatchString(e.Terms) || e.Bytes < 1 || e.Bytes > 4096 {
-			return nil, fmt.Errorf("%.40q, %.80q, %d bytes: want a name, terms as event=0x05,umask=0xcf, and 1 to 4096 bytes", e.Name, e.Terms, e.Bytes)
-		}
-		all = append(all, ControllerEvent(e))
+func (e *ControllerEvent) check() error {
+	if e.Bytes == 0 {
+		e.Bytes = 64
 	}
-	return all, nil
+	if !nameForm.MatchString(e.Name) || e.Terms != "" && !termsForm.MatchString(e.Terms) || e.Bytes < 1 || e.Bytes > 4096 {
+		return fmt.Errorf("%.40q, %.80q, %d bytes: want a name, terms as event=0x05,umask=0xcf, and 1 to 4096 bytes", e.Name, e.Terms, e.Bytes)
+	}
+	return nil
 }

@@ -32,15 +32,6 @@ const (
 
 var fieldNames = [nFields]string{"cycles", "instructions", "stall_cycles", "local_loads", "remote_loads", "l2_misses", "llc_misses", "uncore_requests", "uncore_outstanding", "uncore_waits", "load_samples", "store_samples"}
 
-// Fields are all of them, in order.
-func Fields() []Field {
-	all := make([]Field, nFields)
-	for i := range all {
-		all[i] = Field(i)
-	}
-	return all
-}
-
 // String is "local_loads".
 func (f Field) String() string {
 	if f >= nFields {

@@ -416,7 +416,7 @@ func TestParse(t *testing.T) {
 
 func TestFields(t *testing.T) {
 	names := map[string]bool{"": true}
-	for _, f := range Fields() {
+	for f := range nFields {
 		if names[f.String()] {
 			t.Errorf("%d: a second %q", f, f)
 		}

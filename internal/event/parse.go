@@ -30,7 +30,7 @@ type fileTable struct {
 	Sources   []Source      `json:"sources"`
 	Fields    []fileReading `json:"fields"`
 
-	Controllers []fileControllers `json:"controllers"`
+	Controllers []Controllers `json:"controllers"`
 }
 
 type fileMatch struct {
@@ -160,13 +160,12 @@ func (f fileTable) table() (Table, error) {
 	if err := f.readings(&t); err != nil {
 		return Table{}, err
 	}
-	for i, one := range f.Controllers {
-		c, err := one.parse()
-		if err != nil {
+	for i, c := range f.Controllers {
+		if err := c.check(); err != nil {
 			return Table{}, wrong(fmt.Sprintf("controllers[%d]", i), "%v", err)
 		}
-		t.Controllers = append(t.Controllers, c)
 	}
+	t.Controllers = f.Controllers
 	return t, nil
 }
 

@@ -64,11 +64,8 @@ func RunsAs(root Root, workload string, uid uint32) bool {
 	var buf unix.Buffer
 	pids, _ := layout.PIDs(nil, workload, &buf) // a process that cannot be read is not that user's
 	for _, pid := range pids[:min(maxAsked, len(pids))] {
-		data, err := buf.ReadFile(root.Path(fmt.Sprintf("/proc/%d/status", pid)))
-		if err != nil {
-			continue
-		}
-		if s, err := procfs.ParseTaskStatus(data); err == nil && s.UID.Or(-1) == int(uid) {
+		s, err := unix.Parsed(&buf, root.Path(fmt.Sprintf("/proc/%d/status", pid)), procfs.ParseTaskStatus)
+		if err == nil && s.UID.Or(-1) == int(uid) {
 			return true
 		}
 	}

@@ -5,9 +5,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"os"
-	"slices"
-	"strconv"
 
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
@@ -69,17 +66,8 @@ func FindProcess(root Root, pid int) (Process, error) {
 // ThreadIDs are the threads of a process, ascending.
 func ThreadIDs(root Root, pid int) (tids []int, err error) {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
-	entries, err := os.ReadDir(root.Path(dir))
-	if err != nil {
-		return nil, unix.Explain("read", dir, "", err)
-	}
-	for _, e := range entries {
-		if tid, err := strconv.Atoi(e.Name()); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	slices.Sort(tids)
-	return tids, nil
+	tids, err = unix.IDs(root.Path(dir))
+	return tids, unix.Explain("read", dir, "", err)
 }
 
 // Powers are what this process may do to other processes.
@@ -90,13 +78,8 @@ type Powers struct {
 
 // ReadPowers reads them from /proc/self/status.
 func ReadPowers(root Root) (Powers, error) {
-	const file = "/proc/self/status"
 	var buf unix.Buffer
-	data, err := buf.ReadFile(root.Path(file))
-	if err != nil {
-		return Powers{}, unix.Explain("read", file, "", err)
-	}
-	s, err := procfs.ParseTaskStatus(data)
+	s, err := unix.Parsed(&buf, root.Path("/proc/self/status"), procfs.ParseTaskStatus)
 	return Powers{UID: s.UID, caps: s.Caps}, err
 }
 

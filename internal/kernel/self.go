@@ -3,7 +3,6 @@
 package kernel
 
 import (
-	"syscall"
 	"time"
 
 	sys "golang.org/x/sys/unix"
@@ -15,13 +14,7 @@ import (
 func ForgetProgram() error { return unix.ForgetProgram() }
 
 // ProcessCPU is the user and system time that this process has used.
-func ProcessCPU() time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		return 0 // only a bad argument can fail, and there is none
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
+func ProcessCPU() time.Duration { return unix.ProcessCPU() }
 
 // Monotonic is CLOCK_MONOTONIC, which systemd needs for a reload.
 func Monotonic() time.Duration {

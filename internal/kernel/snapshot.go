@@ -43,9 +43,8 @@ type SnapshotConfig struct {
 	// settings. The machine then has only its nodes' ids, unless Threads need more.
 	OnlyProcesses bool
 	// Sampler samples memory accesses, Uncore counts the memory controllers' work. Nil:
-	// there are none, and NoSampler, NoUncore give the reason.
-	Sampler, Uncore     Probe
-	NoSampler, NoUncore string
+	// there are none.
+	Sampler, Uncore Probe
 
 	Progress func(string)                               // the current activity; nil: not reported
 	Wait     func(context.Context, time.Duration) error // nil: the wall clock
@@ -99,7 +98,7 @@ func NewSnapshotter(cfg SnapshotConfig) (*Snapshotter, error) {
 		cfg.Progress = func(string) {}
 	}
 	if cfg.Wait == nil {
-		cfg.Wait = wait
+		cfg.Wait = unix.Sleep
 	}
 	if cfg.Maps == (MapsBounds{}) {
 		cfg.Maps = snapshotMaps
@@ -124,21 +123,6 @@ func NewSnapshotter(cfg SnapshotConfig) (*Snapshotter, error) {
 	s.kinds.root = cfg.Reader.Root
 	return s, nil
 }
-
-// wait sleeps until d is over or ctx is done.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// Machine is the topology as last read.
-func (s *Snapshotter) Machine() machine.Machine { return s.reader.Machine() }
 
 // Close closes every open file.
 func (s *Snapshotter) Close() { s.reader.Close() }
@@ -244,7 +228,7 @@ func (s *Snapshotter) assemble(w window.Window) snapshot.Snapshot {
 		out.IRQs = s.irqs(since)
 	}
 	out.Processes = s.processes(now.processes, since, out.Length)
-	out.Samples = snapshot.Samples{Why: orElse(s.cfg.NoSampler, "sampling of memory accesses was not requested")}
+	out.Samples = snapshot.Samples{Why: "sampling of memory accesses was not requested"}
 	return out
 }
 

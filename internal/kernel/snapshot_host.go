@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"homenode/internal/kernel/cgroup"
@@ -100,35 +99,15 @@ func chosen(data []byte) (string, error) {
 //  2. Its name is /sys/hypervisor/type (Xen), or else the firmware's name for the
 //     machine.
 func (s *Snapshotter) hypervisor() unit.Value[string] {
-	data, err := s.file("/proc/cpuinfo")
-	flag := unit.None[bool]()
-	if err == nil {
-		flag = procfs.ParseHypervisorFlag(data)
+	name, from := procfs.ReadHypervisor(&s.buf, s.cfg.Reader.Root)
+	if from == "" {
+		return unit.UnknownValue[string]("/proc/cpuinfo has no flags line")
 	}
-	if is, known := flag.Get(); known && !is {
-		return unit.Measured("", "/proc/cpuinfo")
-	}
-	name := s.text("/sys/hypervisor/type")
-	if name == "" && flag.Known() {
-		name = strings.TrimSpace(s.text("/sys/class/dmi/id/sys_vendor") + " " + s.text("/sys/class/dmi/id/product_name"))
-	}
-	switch {
-	case name != "":
-		return unit.Measured(name, "/proc/cpuinfo, /sys")
-	case flag.Known():
-		return unit.Measured("a hypervisor without a name", "/proc/cpuinfo")
-	}
-	return unit.UnknownValue[string]("/proc/cpuinfo has no flags line")
+	return unit.Measured(name, from)
 }
 
 // text reads a small file; "" when it cannot be read.
-func (s *Snapshotter) text(path string) string {
-	data, err := s.file(path)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
-}
+func (s *Snapshotter) text(path string) string { return s.buf.Text(s.cfg.Reader.Root.Path(path)) }
 
 // numberIn reads a number from a small file, if it exists.
 func (s *Snapshotter) numberIn(path string) (int, bool) {

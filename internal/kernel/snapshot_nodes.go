@@ -30,8 +30,7 @@ func (s *Snapshotter) nodes(m machine.Machine, d delta) []snapshot.Node {
 		v.Numastat = numastatSince(d, n.ID)
 		pages, ok := low[n.ID]
 		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), ok), err, "/proc/zoneinfo")
-		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not requested")
-		v.Traffic = unknownTraffic(why)
+		v.Traffic = unknownTraffic("the memory controllers' counters were not requested")
 	}
 	return out
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"time"
 
 	"homenode/internal/kernel/procfs"
@@ -43,19 +42,8 @@ func (s *Snapshotter) selectProcesses() []int {
 
 // allProcesses lists /proc.
 func (s *Snapshotter) allProcesses() []int {
-	dir, err := os.Open(s.cfg.Reader.Root.Path("/proc"))
-	var names []string
-	if err == nil {
-		defer dir.Close()
-		names, err = dir.Readdirnames(-1)
-	}
+	pids, err := unix.IDs(s.cfg.Reader.Root.Path("/proc"))
 	s.problem(unix.Explain("read", "/proc", "", err))
-	var pids []int
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
 	return pids
 }
 

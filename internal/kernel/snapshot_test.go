@@ -462,13 +462,18 @@ func FuzzFold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		index := nodePlaces(machine.Machine{Nodes: []machine.Node{{ID: 0}, {ID: 1}}})
 		fold := fold{kinds: &kinds{known: true}, index: index, keep: 3, by: newByKind(2)}
-		var err error
+		var err, whole error
+		var vmas []procfs.VMA
 		for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 			if len(line) > 0 && err == nil {
 				err = fold.line(i+1, line)
 			}
+			var l procfs.NumaLine
+			if len(line) > 0 && whole == nil {
+				whole = l.Parse(i+1, line)
+				vmas = append(vmas, l.VMA())
+			}
 		}
-		vmas, whole := procfs.ParseNumaMaps(data)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
 				t.Fatalf("%v", err)

@@ -49,7 +49,7 @@ func (s *Snapshotter) waited(pid, tid int) unit.Opt[time.Duration] {
 	if err != nil {
 		return unit.None[time.Duration]()
 	}
-	w, err := procfs.ParseSchedstat(data)
+	_, w, err := procfs.ParseSchedstat(data)
 	s.problem(err)
 	return unit.OptOf(w, err == nil && !bytes.HasPrefix(data, []byte("0 0 0")))
 }

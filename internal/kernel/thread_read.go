@@ -99,10 +99,10 @@ func (r *ThreadReader) figures(g *group, t *thread, length time.Duration) window
 		th.Cycles, th.Instructions, th.UncoreRequests, th.UncoreWaits = no, no, no, no
 		return th
 	}
-	th.Cycles = r.meter.Value(&t.sample, perf.TaskCycles)
-	th.Instructions = r.meter.Value(&t.sample, perf.TaskInstructions)
-	th.UncoreRequests = r.meter.Value(&t.sample, perf.TaskRequests)
-	th.UncoreWaits = r.meter.Value(&t.sample, perf.TaskWaits)
+	th.Cycles = r.meter.Value(&t.sample, perf.Cycles)
+	th.Instructions = r.meter.Value(&t.sample, perf.Instructions)
+	th.UncoreRequests = r.meter.Value(&t.sample, perf.UncoreRequests)
+	th.UncoreWaits = r.meter.Value(&t.sample, perf.UncoreWaits)
 	return th
 }
 
@@ -128,7 +128,7 @@ func (r *ThreadReader) scheduled(t *thread, length time.Duration) unit.Value[flo
 	if err != nil {
 		return unit.UnknownValue[float64](bySchedstat + " cannot be read")
 	}
-	ran, err := procfs.ParseRunTime(data)
+	ran, _, err := procfs.ParseSchedstat(data)
 	if err != nil {
 		r.problem(err)
 		return unit.UnknownValue[float64](bySchedstat + " cannot be read")
@@ -147,7 +147,7 @@ func (r *ThreadReader) sum(g *group, w *window.Workload) {
 		w.Tasks.From = "cgroup.threads"
 	}
 	var cpu adder
-	var counts [6]adder
+	var counts [len(perf.TaskFields)]adder
 	by := w.CPUByNode
 	for i := range by {
 		by[i] = unit.Estimated(0.0, threadsByLastCPU)
@@ -156,13 +156,13 @@ func (r *ThreadReader) sum(g *group, w *window.Workload) {
 		th, t := &w.Threads[i], g.threads[i]
 		cpu.addFigure(th.Used.V, th.Used.How, th.Used.From)
 		r.atNode(by, th)
-		for f := range counts {
+		for i, field := range perf.TaskFields {
 			v := unit.UnknownValue[uint64](t.why)
 			if t.count != nil {
-				v = r.meter.Value(&t.sample, perf.TaskField(f))
+				v = r.meter.Value(&t.sample, field)
 			}
 			n, ok := v.Get()
-			counts[f].addFigure(unit.OptOf(float64(n), ok), v.How, v.From)
+			counts[i].addFigure(unit.OptOf(float64(n), ok), v.How, v.From)
 		}
 	}
 	w.CPU = unit.Value[float64]{V: unit.OptOf(cpu.sum, cpu.known > 0), How: cpu.how(), From: cpu.from}

@@ -115,11 +115,8 @@ func (r *Reader) membership(id string) func(cgroup.Hier, string) cgroup.Hier {
 func (r *Reader) pathsOf(id string) []procfs.Membership {
 	r.ids, _ = r.layout.PIDs(r.ids[:0], id, &r.buf)
 	for _, pid := range r.ids {
-		data, err := r.buf.ReadFile(r.procPath(pid, "cgroup"))
-		if err != nil {
-			continue
-		}
-		if paths, err := procfs.ParsePIDCgroup(data); err == nil {
+		paths, err := unix.Parsed(&r.buf, r.procPath(pid, "cgroup"), procfs.ParsePIDCgroup)
+		if err == nil {
 			return paths
 		}
 	}

@@ -47,21 +47,14 @@ func (r MemoryRoom) String() string {
 func ReadMemoryRoom(root unix.Root) (unit.Opt[MemoryRoom], error) {
 	var buf unix.Buffer
 	none := unit.None[MemoryRoom]()
-	data, err := buf.ReadFile(root.Path("/proc/self/cgroup"))
-	if errors.Is(unix.Classify(err), unix.ErrGone) {
+	members, err := unix.Parsed(&buf, root.Path("/proc/self/cgroup"), procfs.ParsePIDCgroup)
+	if errors.Is(err, unix.ErrGone) {
 		return none, nil // a kernel without cgroups
 	}
 	if err != nil {
-		return none, unix.Explain("read", "/proc/self/cgroup", "", err)
-	}
-	members, err := procfs.ParsePIDCgroup(data)
-	if err != nil {
 		return none, err
 	}
-	if data, err = buf.ReadFile(root.Path("/proc/self/mountinfo")); err != nil {
-		return none, unix.Explain("read", "/proc/self/mountinfo", "", err)
-	}
-	mounts, err := procfs.ParseMountinfo(data)
+	mounts, err := unix.Parsed(&buf, root.Path("/proc/self/mountinfo"), procfs.ParseMountinfo)
 	if err != nil {
 		return none, err
 	}

@@ -74,11 +74,7 @@ func (l Layout) shimOf(pid int, buf *unix.Buffer) (cmdline []byte, ok bool) {
 // process containerd-shim, or start a setuid program under that name, to keep its cgroup
 // from being bound.
 func ofRoot(status string, buf *unix.Buffer) bool {
-	data, err := buf.ReadFile(status)
-	if err != nil {
-		return false
-	}
-	s, err := procfs.ParseTaskStatus(data)
+	s, err := unix.Parsed(buf, status, procfs.ParseTaskStatus)
 	return err == nil && s.UID.Or(-1) == 0 && s.Real.Or(-1) == 0
 }
 

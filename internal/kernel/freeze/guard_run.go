@@ -108,11 +108,7 @@ func hide() {
 // would be 40 MB more that the runtime has mapped and not touched.
 func keepProgram(root unix.Root) {
 	var buf unix.Buffer
-	data, err := buf.ReadFile(root.Path("/proc/self/maps"))
-	if err != nil {
-		return
-	}
-	areas, _ := procfs.ParseAreas(data)
+	areas, _ := unix.Parsed(&buf, root.Path("/proc/self/maps"), procfs.ParseAreas)
 	for _, a := range areas {
 		if strings.HasPrefix(a.Path, "/") {
 			_, _, _ = sys.Syscall(sys.SYS_MLOCK, uintptr(a.Start), uintptr(a.End-a.Start), 0)

@@ -15,11 +15,7 @@ import (
 // managers and engines kill, and of the freezer.
 func leave(root unix.Root) {
 	var buf unix.Buffer
-	data, err := buf.ReadFile(root.Path("/proc/self/mountinfo"))
-	if err != nil {
-		return
-	}
-	mounts, err := procfs.ParseMountinfo(data)
+	mounts, err := unix.Parsed(&buf, root.Path("/proc/self/mountinfo"), procfs.ParseMountinfo)
 	if err != nil {
 		return
 	}

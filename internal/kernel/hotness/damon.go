@@ -166,7 +166,7 @@ func (d *damon) find(ctx context.Context) (how unit.Source, err error) {
 	}
 	d.note(tlbNote)
 	began := time.Now()
-	if err := wait(ctx, d.cfg.For/2); err != nil { // 2
+	if err := unix.Sleep(ctx, d.cfg.For/2); err != nil { // 2
 		return 0, err
 	}
 	for { // 3
@@ -253,7 +253,7 @@ func (d *damon) ask(ctx context.Context) error {
 		}
 	}
 	// A process that ended answers at once: do not spin.
-	return wait(ctx, d.aggr/10)
+	return unix.Sleep(ctx, d.aggr/10)
 }
 
 // regions reads tried_regions/0, 1, …: start and end in bytes.

@@ -106,7 +106,7 @@ func newSearch(root unix.Root, cfg Config) *search {
 	if cfg.Calls == nil {
 		cfg.Calls = unix.LivePerf{}
 	}
-	return &search{root: root, cfg: cfg, write: unix.WriteFile, wait: wait}
+	return &search{root: root, cfg: cfg, write: unix.WriteFile, wait: unix.Sleep}
 }
 
 func (c Config) check() error {
@@ -245,18 +245,6 @@ func (l *search) smaps(pid int) ([]procfs.SmapsArea, error) {
 // ptep_clear_flush_young in arch/x86/mm/pgtable.c says why). TestLabHot saw two huge
 // pages look idle for a second although a program alone on its CPU went through them.
 const tlbNote = "Pages that stayed in a CPU's TLB all the time look unused: some few that are used most, or huge ones, may be taken for cold."
-
-// wait waits, unless ctx ends before.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
 
 // sentences leave out what all of them end with.
 func sentences(errs []error) []string {

@@ -50,7 +50,7 @@ func TestDecisionIdle(t *testing.T) {
 		var err1 error
 		was, err1 = os.ReadFile(l.root.Path(bitmapFile))
 		err2 := os.WriteFile(l.root.Path(bitmapFile), []byte(words64(0, 1<<(71-64), 0, 0)), 0o644)
-		return errors.Join(err1, err2, wait(ctx, d))
+		return errors.Join(err1, err2, unix.Sleep(ctx, d))
 	}
 	p, err := find(context.Background(), l, []int{fakePID})
 	if err != nil {

@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
@@ -132,18 +130,14 @@ func (s *samples) cpus() ([]int, error) {
 func (s *samples) threads() ([]int, error) {
 	var all []int
 	for _, pid := range s.pids {
-		entries, err := os.ReadDir(s.proc(pid, "task"))
+		tids, err := unix.IDs(s.proc(pid, "task"))
 		if err = unix.Explain("list", s.proc(pid, "task"), "", err); errors.Is(err, unix.ErrGone) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			if n, err := procfs.ParseCount("task", []byte(e.Name())); err == nil {
-				all = append(all, int(n))
-			}
-		}
+		all = append(all, tids...)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("sample memory accesses: every process has ended (%w)", unix.ErrGone)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kerneltest makes fake trees for tests: they prove parsing only.
+// Package kerneltest makes fake trees for tests, which prove parsing only, and a resctrl
+// file system in memory.
 //
 // It is NOT for: anything outside tests.
 package kerneltest

@@ -53,17 +53,9 @@ type Limits struct {
 
 // ReadLimits reads them from /proc/self/status.
 func ReadLimits(root unix.Root) (Limits, error) {
-	const file = "/proc/self/status"
 	var buf unix.Buffer
-	data, err := buf.ReadFile(root.Path(file))
-	if err != nil {
-		return Limits{}, unix.Explain("read", file, "", err)
-	}
-	s, err := procfs.ParseTaskStatus(data)
-	if err != nil {
-		return Limits{}, err
-	}
-	return Limits{CPUs: s.CPUs, Mems: s.Mems}, nil
+	s, err := unix.Parsed(&buf, root.Path("/proc/self/status"), procfs.ParseTaskStatus)
+	return Limits{CPUs: s.CPUs, Mems: s.Mems}, err
 }
 
 // Resolve checks a request against the machine and this process's limits, and fills in

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"math/bits"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"unsafe"
 
@@ -99,24 +98,12 @@ func presentPages(m *mapped, part []byte) (pages, error) {
 
 // touch reads a byte of each page, which allocates the pages of shared memory. A page
 // that cannot be allocated (full tmpfs, no huge page left, truncated file) is SIGBUS.
-func touch(part []byte, which pages) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	at := 0
-	defer func() {
-		if recover() != nil {
-			err = fmt.Errorf("no page can be allocated for offset %v: the file system is full, there are no huge pages left, or the file was truncated", unit.Bytes(at))
-		}
-	}()
-	var sum byte
-	for at = range which.offsets() {
-		sum += part[at]
+func touch(part []byte, which pages) error {
+	if done, at := unix.TouchEach(part, which.offsets()); done < which.count() {
+		return fmt.Errorf("no page can be allocated for offset %v: the file system is full, there are no huge pages left, or the file was truncated", unit.Bytes(at))
 	}
-	sink = sum
 	return nil
 }
-
-// sink holds the reads of touch.
-var sink byte //nolint:unused // writing it is its use
 
 // elsewhere queries the nodes of pages, and adds up those that are not on nodes. The
 // place of a page is known only once it is mapped here.

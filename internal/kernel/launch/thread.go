@@ -5,9 +5,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"unsafe"
-
-	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
@@ -26,21 +23,16 @@ type thread interface {
 type liveThread struct{}
 
 func (liveThread) affinity() (set.CPUSet, error) {
-	var mask [(set.MaxCPU + 64) / 64]uint64
-	n, _, errno := sys.RawSyscall(sys.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask[0])))
-	if errno != 0 {
-		return set.CPUSet{}, errno
+	var mask unix.CPUWords
+	n, err := unix.LiveAffinity{}.Affinity(0, &mask)
+	if err != nil {
+		return set.CPUSet{}, err
 	}
-	return set.FromCPUs(set.IDsOf(mask[:n/8])...), nil
+	return set.FromCPUs(set.IDsOf(mask[:n])...), nil
 }
 
 func (liveThread) setAffinity(cpus set.CPUSet) error {
-	mask := cpus.Words()
-	_, _, errno := sys.RawSyscall(sys.SYS_SCHED_SETAFFINITY, 0, uintptr(8*len(mask)), uintptr(unsafe.Pointer(&mask[0])))
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return unix.LiveAffinity{}.SetAffinity(0, cpus.Words())
 }
 
 func (liveThread) policy() (int, set.NodeSet, error) { return unix.GetMemPolicy() }

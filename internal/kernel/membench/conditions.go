@@ -31,32 +31,16 @@ func (p *Prober) Conditions() (Conditions, error) {
 }
 
 // text is a small file without its newline; "" when it cannot be read.
-func (p *Prober) text(path string) string {
-	data, err := p.buf.ReadFile(p.root.Path(path))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
-}
+func (p *Prober) text(path string) string { return p.buf.Text(p.root.Path(path)) }
 
-// processor is the model's name, and the hypervisor of a guest: the hypervisor's own
-// name (Xen), else the firmware's name for the machine.
+// processor is the model's name, and the hypervisor of a guest.
 func (p *Prober) processor() (model, hypervisor string) {
 	data, err := p.buf.ReadFile(p.root.Path("/proc/cpuinfo"))
 	if err != nil {
 		return "", ""
 	}
-	model, guest := procfs.ParseModelName(data), procfs.ParseHypervisorFlag(data)
-	if is, known := guest.Get(); known && !is {
-		return model, ""
-	}
-	hypervisor = p.text("/sys/hypervisor/type")
-	if hypervisor == "" && guest.Known() {
-		hypervisor = strings.TrimSpace(p.text("/sys/class/dmi/id/sys_vendor") + " " + p.text("/sys/class/dmi/id/product_name"))
-	}
-	if hypervisor == "" && guest.Known() {
-		hypervisor = "a hypervisor without a name"
-	}
+	model = procfs.ParseModelName(data)
+	hypervisor, _ = procfs.ReadHypervisor(&p.buf, p.root)
 	return model, hypervisor
 }
 

@@ -90,14 +90,10 @@ func (p *Prober) huge(r *region, m Move) error {
 	if !m.Huge {
 		return nil
 	}
-	data, err := p.buf.ReadFile(p.root.Path("/proc/self/smaps"))
+	from := uint64(uintptr(unsafe.Pointer(&r.mem[0])))
+	areas, err := procfs.ReadSmaps(&p.buf, p.root.Path("/proc/self/smaps"), procfs.MapsBudget())
 	if err != nil {
 		return unix.Explain("read", "/proc/self/smaps", "", err)
-	}
-	from := uint64(uintptr(unsafe.Pointer(&r.mem[0])))
-	areas, err := procfs.ParseSmaps(data)
-	if err != nil {
-		return err
 	}
 	var got unit.Bytes
 	for _, a := range areas {

@@ -58,14 +58,10 @@ func (p *Prober) Free(node int) (unit.Bytes, error) {
 
 func (p *Prober) free(node int) (unit.Bytes, error) {
 	path := fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", node)
-	data, err := p.buf.ReadFile(p.root.Path(path))
+	m, err := unix.Parsed(&p.buf, p.root.Path(path), procfs.ParseNodeMeminfo)
 	if errors.Is(err, sys.ENOENT) {
 		return 0, fmt.Errorf("read free memory of node %d: %w: there is no %s", node, ErrNoNode, path)
 	}
-	if err != nil {
-		return 0, unix.Explain("read", path, "", err)
-	}
-	m, err := procfs.ParseNodeMeminfo(data)
 	if err != nil {
 		return 0, err
 	}
@@ -78,11 +74,7 @@ func (p *Prober) free(node int) (unit.Bytes, error) {
 
 // lowWatermark is the node's, of all zones; 0 if it cannot be read.
 func (p *Prober) lowWatermark(node int) unit.Bytes {
-	data, err := p.buf.ReadFile(p.root.Path("/proc/zoneinfo"))
-	if err != nil {
-		return 0
-	}
-	low, err := procfs.ParseZoneinfo(data)
+	low, err := unix.Parsed(&p.buf, p.root.Path("/proc/zoneinfo"), procfs.ParseZoneinfo)
 	if err != nil {
 		return 0
 	}
@@ -192,9 +184,7 @@ func onCPU(cpu int, work func() error) error {
 }
 
 func pin(cpu int) error {
-	var cpus sys.CPUSet
-	cpus.Set(cpu)
-	err := sys.SchedSetaffinity(0, &cpus)
+	err := unix.LiveAffinity{}.SetAffinity(0, set.FromCPUs(cpu).Words())
 	if err == sys.EINVAL {
 		return fmt.Errorf("pin a thread to CPU %d: %w: it is offline, or not in this process's cpuset (Cpus_allowed_list in /proc/self/status)", cpu, ErrNoCPU)
 	}

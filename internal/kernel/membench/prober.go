@@ -13,7 +13,6 @@ import (
 
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/unit"
 )
 
 // The sentinels of this room, always wrapped in a sentence.
@@ -30,7 +29,7 @@ type Prober struct {
 	mu    sync.Mutex
 	root  unix.Root
 	clock Clock
-	table perf.ThreadTable
+	table perf.Table
 	buf   unix.Buffer
 	cache cache
 	pager unix.Pager
@@ -48,16 +47,13 @@ func New(live unix.Live, clock Clock) (*Prober, error) {
 	if clock == nil {
 		clock = Monotonic()
 	}
-	p := &Prober{root: live.Root(), clock: clock, table: perf.DetectThread(live.Root()), pager: unix.LivePager{}, patience: 30 * time.Second}
+	p := &Prober{root: live.Root(), clock: clock, table: perf.Detect(live.Root()).With(perf.ThreadFields), pager: unix.LivePager{}, patience: 30 * time.Second}
 	p.cache.limit = p.cacheLimit()
 	return p, nil
 }
 
 // Clock is the source of times.
 func (p *Prober) Clock() Clock { return p.clock }
-
-// CountsBy is the event table of the counters, and their quality.
-func (p *Prober) CountsBy() (name string, how unit.Source) { return p.table.Name, p.table.How }
 
 // CountProblems says why counters requested in the last job are unknown.
 func (p *Prober) CountProblems() []error {

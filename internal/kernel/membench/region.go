@@ -60,11 +60,8 @@ func (p *Prober) cacheLimit() (limit unit.Bytes) {
 		return 0
 	}
 	for n := range nodes.All() {
-		data, err := p.buf.ReadFile(p.root.Path(fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", n)))
-		if err != nil {
-			continue
-		}
-		if m, err := procfs.ParseNodeMeminfo(data); err == nil {
+		m, err := unix.Parsed(&p.buf, p.root.Path(fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", n)), procfs.ParseNodeMeminfo)
+		if err == nil {
 			limit += m.Total.Or(0) / 8
 		}
 	}

@@ -251,9 +251,9 @@ func firstBatch(t Thread) int {
 }
 
 func (r *ThreadResult) take(c perf.ThreadCounts) {
-	for field, into := range map[perf.ThreadField]*unit.Opt[float64]{
-		perf.ThreadCycles: &r.Cycles, perf.ThreadInstructions: &r.Instructions, perf.ThreadL2Misses: &r.L2Misses, perf.ThreadLLCMisses: &r.LLCMisses,
-		perf.ThreadRequests: &r.Requests, perf.ThreadOutstanding: &r.Outstanding, perf.ThreadCritical: &r.Critical,
+	for field, into := range map[perf.Field]*unit.Opt[float64]{
+		perf.Cycles: &r.Cycles, perf.Instructions: &r.Instructions, perf.L2Misses: &r.L2Misses, perf.LLCMisses: &r.LLCMisses,
+		perf.UncoreRequests: &r.Requests, perf.UncoreOutstanding: &r.Outstanding, perf.UncoreWaits: &r.Critical,
 	} {
 		*into = c[field]
 	}

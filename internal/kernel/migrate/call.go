@@ -83,11 +83,7 @@ func pin(cpus set.CPUSet) error {
 	if cpus.IsEmpty() {
 		return nil
 	}
-	var mask sys.CPUSet
-	for cpu := range cpus.All() {
-		mask.Set(cpu)
-	}
-	return sys.SchedSetaffinity(0, &mask)
+	return unix.LiveAffinity{}.SetAffinity(0, cpus.Words())
 }
 
 func (r *run) loop() {

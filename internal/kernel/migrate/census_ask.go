@@ -5,7 +5,6 @@ package migrate
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"unsafe"
 
@@ -142,15 +141,6 @@ func (s *pageSet) add(n uint64) bool {
 func (s *pageSet) has(n uint64) bool {
 	part := s.find(n, false)
 	return part != nil && part[n>>6&511]>>(n&63)&1 == 1
-}
-
-func (s *pageSet) len() (n int) {
-	for _, part := range s.parts {
-		for _, w := range part {
-			n += bits.OnesCount64(w)
-		}
-	}
-	return n
 }
 
 func addressOf(c *counter) uintptr { return uintptr(unsafe.Pointer(c)) }

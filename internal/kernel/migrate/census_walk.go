@@ -333,11 +333,8 @@ func (c *counter) swapped(e entry, a *countedArea) {
 // swappedByStatus is the kernel's own sum. Without PAGEMAP_SCAN, mappings that have only
 // swapped pages are not gone through.
 func (c *counter) swappedByStatus(pid int) {
-	data, err := c.buf.ReadFile(c.proc(pid, "status"))
-	if err != nil {
-		return
-	}
-	if st, err := procfs.ParseTaskStatus(data); err == nil {
+	st, err := unix.Parsed(&c.buf, c.proc(pid, "status"), procfs.ParseTaskStatus)
+	if err == nil {
 		c.result.Swapped += st.Swap.Or(0)
 	}
 }

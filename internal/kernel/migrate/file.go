@@ -9,43 +9,45 @@ import (
 	"io"
 	"slices"
 
+	"homenode/internal/kernel/pagecache"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 )
 
-// finder finds and opens the files that processes have.
+// fileID matches a mapping with a file.
+type fileID = pagecache.ID
+
+// finder finds and opens the files that processes have. Tests have a fake one.
 type finder interface {
 	// find lists the files; outside asks also which other processes have them.
-	find(ctx context.Context, pids []int, outside bool) ([]cachedFile, []string, error)
+	find(ctx context.Context, pids []int, outside bool) ([]pagecache.File, []string, error)
 	// open goes through a file from about an offset on. It does not touch or show pages
 	// that skip rejects; nil: it shows all.
-	open(f cachedFile, from uint64, skip func(offset uint64) bool) (cachedView, error)
+	open(f pagecache.File, from uint64, skip func(offset uint64) bool) (view, error)
 }
 
-// cachedFile is a file whose pages are, or may be, in memory.
-type cachedFile struct {
-	ids      []fileID // the first is its own, the others may be those that maps shows
-	name     string
-	size     int64
-	kind     migration.Kind // File, Shmem, Hugetlb
-	pageSize uint64
-	outside  bool // other processes have it too
-	handle   any  // the finder's own
+// view is a pagecache.View.
+type view interface {
+	Next(ctx context.Context) (pagecache.Part, error)
+	Position() uint64
+	Close() error
 }
 
-// cachedView maps a file's cached pages here, a window at a time.
-type cachedView interface {
-	// next maps the next window; io.EOF at the end. What it returns is valid until the
-	// next call. cut: the file was truncated meanwhile.
-	next(ctx context.Context) (window, error)
-	// position is the offset behind what was returned, or was searched without a result.
-	position() uint64
-	close() error
+// pageCache is kernel/pagecache as a finder.
+type pageCache struct{ root unix.Root }
+
+func (c pageCache) find(ctx context.Context, pids []int, outside bool) ([]pagecache.File, []string, error) {
+	return pagecache.Find(c.root, pids, pagecache.Config{Outside: outside, Stop: ctx.Err})
 }
 
-type window struct {
-	addrs   []uintptr
-	offsets []uint64 // of each in the file; ascending, like addrs
-	cut     bool
+func (c pageCache) open(f pagecache.File, from uint64, skip func(offset uint64) bool) (view, error) {
+	v, err := pagecache.Open(f)
+	if err != nil {
+		return nil, err
+	}
+	v.Skip = skip
+	v.GoTo(from)
+	return v, nil
 }
 
 // file finds the pages of a file that are in memory, mapped or not. The processes'
@@ -53,17 +55,16 @@ type window struct {
 // and is counted.
 type file struct {
 	r     *run
-	f     cachedFile
-	v     cachedView // nil: the time is up
+	f     pagecache.File
+	v     view // nil: the time is up
 	where []int32
-	cut   bool
 }
 
 func (s *file) pid() int { return 0 }
 
 func (s *file) close() {
 	if s.v != nil {
-		_ = s.v.close()
+		_ = s.v.Close()
 	}
 }
 
@@ -74,44 +75,44 @@ func (s *file) scan(int) (found, error) {
 	if !s.r.settled(noProcess) { // the previous window is still being moved, or the run is over
 		return found{more: true}, nil
 	}
-	s.r.j.offset = s.v.position() // everything before is done
+	s.r.j.offset = s.v.Position() // everything before is done
 	ctx, cancel := s.r.patience()
 	defer cancel()
-	w, err := s.v.next(ctx)
-	if w.cut && !s.cut {
-		s.cut = true
-		s.r.note("cut", "file %s was cut short while it was moved", s.f.name)
-	}
+	p, err := s.v.Next(ctx)
 	switch {
+	case errors.Is(err, pagecache.ErrCut):
+		s.r.note("cut", "file %s was cut short while it was moved", s.f.Name)
+		s.r.j.finished(s.f)
+		return found{}, nil
 	case errors.Is(err, io.EOF):
 		s.r.j.finished(s.f)
 		return found{}, nil
 	case err != nil && s.r.ctx.Err() != nil:
-		s.r.j.offset = s.v.position()
+		s.r.j.offset = s.v.Position()
 		return found{more: true}, nil
 	case err != nil:
-		s.r.note(sortOf("look", err), "move the page cache of %s: %v", s.f.name, err)
+		s.r.note(unix.SortOf("look", err), "move the page cache of %s: %v", s.f.Name, err)
 		s.r.j.finished(s.f)
 		return found{}, nil
 	}
-	s.where = slices.Grow(s.where[:0], len(w.addrs))[:len(w.addrs)]
-	if err := s.r.m.ask(0, w.addrs, s.where); err != nil {
-		return found{}, fmt.Errorf("file %s: %w", s.f.name, err)
+	s.where = slices.Grow(s.where[:0], len(p.Addrs))[:len(p.Addrs)]
+	if err := s.r.m.ask(0, p.Addrs, s.where); err != nil {
+		return found{}, fmt.Errorf("file %s: %w", s.f.Name, err)
 	}
-	return s.sort(w), nil
+	return s.sort(p), nil
 }
 
-func (s *file) sort(w window) found {
+func (s *file) sort(p pagecache.Part) found {
 	f := found{more: true}
-	kind := s.f.kind
+	kind := s.f.Kind
 	if kind == migration.File {
 		kind = migration.Cache
 	}
-	// A window is mapped in one piece.
-	a := &area{start: uint64(w.addrs[0]), offset: w.offsets[0], size: s.f.pageSize, kind: kind, file: s.f.ids[0]}
-	for i, addr := range w.addrs {
+	// A part is mapped in one piece.
+	a := &area{start: uint64(p.Addrs[0]), offset: p.Offsets[0], size: s.f.PageSize, kind: kind, file: s.f.ID}
+	for i, addr := range p.Addrs {
 		if s.where[i] >= 0 && s.r.elsewhere(int(s.where[i])) {
-			f.pages = append(f.pages, page{addr: uint64(addr), size: s.f.pageSize, kind: kind, area: a})
+			f.pages = append(f.pages, page{addr: uint64(addr), size: s.f.PageSize, kind: kind, area: a})
 		}
 	}
 	return f
@@ -119,11 +120,11 @@ func (s *file) sort(w window) found {
 
 // counted reports that a page stays and was counted already; nil when there is none.
 // Before the call, everything found earlier is settled.
-func (r *run) counted(f cachedFile) func(offset uint64) bool {
+func (r *run) counted(f pagecache.File) func(offset uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var sets []*pageSet
-	for _, id := range f.ids {
+	for _, id := range f.IDs() {
 		if in := r.j.stay[id]; in != nil {
 			sets = append(sets, in)
 		}

@@ -12,6 +12,7 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
@@ -33,7 +34,7 @@ func within(t *testing.T, limit time.Duration, f func()) {
 func TestDeadlineEndsTheSearch(t *testing.T) {
 	s := newSim()
 	m, f := sharedFile(t, s)
-	for _, p := range f.files[0].handle.(map[uint64]*frame) {
+	for _, p := range f.pages[f.files[0].ID] {
 		p.node = 1
 	}
 	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
@@ -70,15 +71,15 @@ func TestDeadlineEndsAStuckFile(t *testing.T) {
 
 type stuckFiles struct{ *simFiles }
 
-type stuckView struct{ cachedView }
+type stuckView struct{ view }
 
-func (f stuckFiles) open(c cachedFile, from uint64, skip func(uint64) bool) (cachedView, error) {
+func (f stuckFiles) open(c pagecache.File, from uint64, skip func(uint64) bool) (view, error) {
 	v, err := f.simFiles.open(c, from, skip)
 	return stuckView{v}, err
 }
 
-func (v stuckView) next(context.Context) (window, error) {
-	return window{}, context.DeadlineExceeded
+func (v stuckView) Next(context.Context) (pagecache.Part, error) {
+	return pagecache.Part{}, context.DeadlineExceeded
 }
 
 // Two workers, pages that come back, and no node with room: no worker waits for ever.
@@ -165,7 +166,7 @@ func TestFilesGoOn(t *testing.T) {
 func TestForeignFilesAreNotTouched(t *testing.T) {
 	s := newSim()
 	m, f := sharedFile(t, s)
-	f.files[0].outside = true
+	f.files[0].Outside = true
 	asked := 0
 	m.pager = pagerFunc(func(pid int, addrs []uintptr, nodes, status []int32, flags int) (int, error) {
 		asked += len(addrs)
@@ -182,7 +183,7 @@ func TestProblemsAreGrouped(t *testing.T) {
 	s := newSim()
 	m, f := sharedFile(t, s)
 	for i := range 100 {
-		f.files = append(f.files, cachedFile{ids: []fileID{{Dev: 9, Ino: uint64(i)}}, name: "x", kind: migration.File, pageSize: smallPage})
+		f.files = append(f.files, pagecache.File{ID: fileID{Dev: 9, Ino: uint64(i)}, Name: "x", Kind: migration.File, PageSize: smallPage})
 	}
 	m.finder = closedFiles{f}
 	r := move(t, m, Request{PIDs: []int{7}, Cache: true})
@@ -193,7 +194,7 @@ func TestProblemsAreGrouped(t *testing.T) {
 
 type closedFiles struct{ *simFiles }
 
-func (closedFiles) open(cachedFile, uint64, func(uint64) bool) (cachedView, error) {
+func (closedFiles) open(pagecache.File, uint64, func(uint64) bool) (view, error) {
 	return nil, unix.Explain("open", "x", "", sys.EACCES)
 }
 

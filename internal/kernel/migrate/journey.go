@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/unit"
 )
 
@@ -17,7 +18,7 @@ type journey struct {
 	used int // the last Move that continued it
 
 	// The files, and how much of them is done.
-	files    []cachedFile
+	files    []pagecache.File
 	listed   int // the Move that listed them; 0: none yet
 	listedOf []int
 	done     map[fileID]bool
@@ -88,15 +89,15 @@ func (j *journey) fresh(pids, of []int, moves int) bool {
 }
 
 // finished notes that a file was gone through.
-func (j *journey) finished(f cachedFile) {
-	j.done[f.ids[0]] = true
+func (j *journey) finished(f pagecache.File) {
+	j.done[f.ID] = true
 	j.at, j.offset = fileID{}, 0
 }
 
 // from is where to continue in a file.
-func (j *journey) from(f cachedFile) uint64 {
-	if j.at != f.ids[0] {
-		j.at, j.offset = f.ids[0], 0
+func (j *journey) from(f pagecache.File) uint64 {
+	if j.at != f.ID {
+		j.at, j.offset = f.ID, 0
 	}
 	return j.offset
 }

@@ -275,7 +275,7 @@ func (p *pass) lose(t *tally) {
 func (r *run) refuse(pid int, err error) {
 	if r.j.refused[pid] == nil {
 		r.j.refused[pid] = err
-		r.problem(sortOf("refused", err), "process %d was left: %v", pid, err)
+		r.problem(unix.SortOf("refused", err), "process %d was left: %v", pid, err)
 	}
 	why := errnoOf(err)
 	for _, l := range r.lanes {

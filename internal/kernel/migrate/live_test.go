@@ -11,6 +11,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/set"
@@ -46,7 +47,7 @@ func TestLiveCache(t *testing.T) {
 		t.Skipf("no files: %v", err)
 	}
 	for _, c := range r.j.files {
-		if c.name == path {
+		if c.Name == path {
 			liveFile(t, r, c)
 			return
 		}
@@ -54,7 +55,7 @@ func TestLiveCache(t *testing.T) {
 	t.Skipf("%s is not among the %d files: its file system has no page cache", path, len(r.j.files))
 }
 
-func liveFile(t *testing.T, r *run, c cachedFile) {
+func liveFile(t *testing.T, r *run, c pagecache.File) {
 	v, err := r.m.finder.open(c, 0, nil)
 	if err != nil {
 		t.Skip(err)

@@ -23,9 +23,19 @@ import (
 // joined prints the result of join: "1000-4000 sure 3, 5000-6000 ? 0", pages on node 0.
 func joined(t *testing.T, numaMaps, maps string) string {
 	t.Helper()
-	lines, err1 := procfs.ParseNumaMaps([]byte(numaMaps))
-	areas, err2 := procfs.ParseAreas([]byte(maps))
-	if err := errors.Join(err1, err2); err != nil {
+	var lines []procfs.VMA
+	for i, line := range strings.Split(strings.TrimSuffix(numaMaps, "\n"), "\n") {
+		var l procfs.NumaLine
+		if line == "" {
+			continue
+		}
+		if err := l.Parse(i+1, []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l.VMA())
+	}
+	areas, err := procfs.ParseAreas([]byte(maps))
+	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string

@@ -196,7 +196,7 @@ func (r *run) end() (migration.Result, error) {
 		r.err = r.refusedAll()
 		refused = r.err != nil
 	}
-	r.sum()
+	r.res.Problems = r.notes.All()
 	r.res.Time = r.m.clock.Now() - r.began
 	r.res.Complete = r.err == nil && r.res.Stopped == ""
 	r.res.OverWhy = r.overWhy()

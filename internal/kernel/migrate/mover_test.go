@@ -15,6 +15,7 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/set"
@@ -247,8 +248,9 @@ func sharedFile(t *testing.T, s *sim) (*Mover, *simFiles) {
 		}
 	}
 	m := s.mover(t, all)
-	f := &simFiles{s: s, files: []cachedFile{{
-		ids: []fileID{{Dev: 1, Ino: 1}, {Dev: sys.Mkdev(0xfe, 0), Ino: 77}}, name: "/data", size: 400 * smallPage, kind: migration.File, pageSize: smallPage, handle: pages,
+	id := fileID{Dev: 1, Ino: 1}
+	f := &simFiles{s: s, pages: map[fileID]map[uint64]*frame{id: pages}, files: []pagecache.File{{
+		ID: id, Aliases: []fileID{{Dev: sys.Mkdev(0xfe, 0), Ino: 77}}, Name: "/data", Size: 400 * smallPage, Kind: migration.File, PageSize: smallPage,
 	}}}
 	m.finder = f
 	return m, f
@@ -258,7 +260,7 @@ func TestPageCache(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		s := newSim()
 		m, f := sharedFile(t, s)
-		pages := f.files[0].handle.(map[uint64]*frame)
+		pages := f.pages[f.files[0].ID]
 		pages[0].errno = -int32(sys.EACCES)             // stays: it must not be counted as page cache too
 		pages[300*smallPage].errno = -int32(sys.EACCES) // stays
 		r := move(t, m, Request{PIDs: []int{7}, Cache: true, Workers: workers})
@@ -279,7 +281,7 @@ func TestForeignFilesAreLeft(t *testing.T) {
 	for _, cache := range []bool{true, false} {
 		s := newSim()
 		m, f := sharedFile(t, s)
-		f.files[0].outside = true
+		f.files[0].Outside = true
 		r := move(t, m, Request{PIDs: []int{7}, Cache: cache, LeaveForeign: true})
 		want := unit.Bytes(200 * smallPage)
 		if cache {

@@ -62,11 +62,7 @@ func (p page) rewind() {
 // passOf continues a pass or begins one.
 func (r *run) passOf(pid int) (*pass, error) {
 	m := r.m
-	data, err := m.buf.ReadFile(m.proc(pid, "stat"))
-	if err != nil {
-		return nil, unix.Explain("read", m.proc(pid, "stat"), "", err)
-	}
-	st, err := procfs.ParseTaskStat(data)
+	st, err := unix.Parsed(&m.buf, m.proc(pid, "stat"), procfs.ParseTaskStat)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
@@ -136,11 +137,8 @@ func (r *run) forked() bool {
 // nodes and kinds are unknown.
 func (r *run) unseen(pid int, err error) {
 	var buf unix.Buffer
-	data, err2 := buf.ReadFile(r.m.proc(pid, "statm"))
-	if err2 != nil {
-		return
-	}
-	if pages, err2 := procfs.ParseStatm(data); err2 == nil && pages > 0 {
+	pages, err2 := unix.Parsed(&buf, r.m.proc(pid, "statm"), procfs.ParseStatm)
+	if err2 == nil && pages > 0 {
 		r.res.Of(kindOfRefused).Fail(errnoOf(err), unit.Bytes(pages)*unit.Bytes(unix.PageSize()))
 	}
 }
@@ -168,18 +166,18 @@ func (r *run) list() error {
 }
 
 // leave notes the files that are left to others; what was counted of them stays.
-func (j *journey) leave(files []cachedFile, foreign bool) {
+func (j *journey) leave(files []pagecache.File, foreign bool) {
 	old := j.foreign
 	j.foreign = map[fileID]*foreignFile{}
 	for _, f := range files {
-		if !f.outside || !foreign {
+		if !f.Outside || !foreign {
 			continue
 		}
-		known := old[f.ids[0]]
+		known := old[f.ID]
 		if known == nil {
 			known = &foreignFile{seen: map[uint64][2]float64{}}
 		}
-		for _, id := range f.ids {
+		for _, id := range f.IDs() {
 			j.foreign[id] = known
 		}
 	}
@@ -188,10 +186,10 @@ func (j *journey) leave(files []cachedFile, foreign bool) {
 func (r *run) nextFile() (source, error) {
 	for ; r.plan.fileAt < len(r.j.files); r.plan.fileAt++ {
 		f := r.j.files[r.plan.fileAt]
-		if r.j.done[f.ids[0]] {
+		if r.j.done[f.ID] {
 			continue
 		}
-		if left := r.j.foreign[f.ids[0]]; left != nil {
+		if left := r.j.foreign[f.ID]; left != nil {
 			if !r.leaveFile(f, left) {
 				return &file{r: r, f: f}, nil // after some of these goOn ends the run
 			}
@@ -205,7 +203,7 @@ func (r *run) nextFile() (source, error) {
 		if err == nil {
 			return &file{r: r, f: f, v: v}, nil
 		}
-		r.note(sortOf("open", err), "%v", err)
+		r.note(unix.SortOf("open", err), "%v", err)
 		r.j.finished(f)
 	}
 	return nil, nil
@@ -214,22 +212,22 @@ func (r *run) nextFile() (source, error) {
 // leaveFile counts the cached pages of a file that is left, without touching them. The
 // nodes of those that the processes do not map are unknown, and all count. It returns
 // false when the time is over before.
-func (r *run) leaveFile(f cachedFile, left *foreignFile) bool {
+func (r *run) leaveFile(f pagecache.File, left *foreignFile) bool {
 	var cached unit.Bytes
 	v, err := r.m.finder.open(f, r.j.from(f), func(uint64) bool {
-		cached += unit.Bytes(f.pageSize)
+		cached += unit.Bytes(f.PageSize)
 		return true
 	})
 	if err != nil { // the mapped ones are counted
 		return true
 	}
-	defer func() { _ = v.close() }()
+	defer func() { _ = v.Close() }()
 	ctx, cancel := r.patience()
 	defer cancel()
-	_, err = v.next(ctx)
+	_, err = v.Next(ctx)
 	mapped := min(cached, left.bytes)
 	left.bytes -= mapped
-	kind := f.kind
+	kind := f.Kind
 	if kind == migration.File {
 		kind = migration.Cache
 	}
@@ -238,8 +236,8 @@ func (r *run) leaveFile(f cachedFile, left *foreignFile) bool {
 	if cached > mapped {
 		r.res.Of(kind).Fail(LeftForeign, cached-mapped)
 	}
-	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
-		r.j.offset = v.position()
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, pagecache.ErrCut) && ctx.Err() != nil {
+		r.j.offset = v.Position()
 		return false
 	}
 	return true

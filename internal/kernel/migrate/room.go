@@ -41,11 +41,8 @@ func newRoom(root unix.Root, to set.NodeSet) *room {
 	r := &room{root: root, to: to, free: map[int]unit.Bytes{}, pool: map[slot]int{}, none: map[slot]int{}, full: map[slot]bool{}}
 	for node := range to.All() {
 		r.free[node] = 0
-		data, err := r.buf.ReadFile(root.Path(fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", node)))
-		if err != nil {
-			continue
-		}
-		if info, err := procfs.ParseNodeMeminfo(data); err == nil {
+		info, err := unix.Parsed(&r.buf, root.Path(fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", node)), procfs.ParseNodeMeminfo)
+		if err == nil {
 			r.free[node] = info.Free.Or(0)
 		}
 	}

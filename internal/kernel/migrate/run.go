@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"homenode/internal/kernel/pagecache"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -47,7 +48,7 @@ type run struct {
 	tried   map[class]bool
 	claims  keySet       // pages in a queue or being moved that other mappings may share
 	gone    map[int]bool // processes that ended
-	alike   map[string]*alike
+	notes   unix.Notes
 	away    []bool          // by node: its pages are to be moved
 	patient context.Context // without the deadline
 	ends    []func()        // of it
@@ -84,7 +85,7 @@ func newRun(ctx context.Context, m *Mover, req Request) *run {
 	r := &run{
 		m: m, ctx: ctx, req: req, j: m.journeyOf(req), room: newRoom(m.root, req.To), budget: max(0, req.Budget),
 		began: m.clock.Now(), flying: map[int]int{}, tried: map[class]bool{}, claims: keySet{}, gone: map[int]bool{},
-		alike: map[string]*alike{}, kinds: pagecache.NewKinds(m.root),
+		notes: unix.Notes{Most: mostAlike}, kinds: pagecache.NewKinds(m.root),
 	}
 	r.pace = pacer{rate: req.Rate, from: r.began}
 	r.changed = sync.NewCond(&r.mu)
@@ -96,6 +97,21 @@ func newRun(ctx context.Context, m *Mover, req Request) *run {
 	r.aimAt(req.From, req.To)
 	r.wait()
 	return r
+}
+
+// mostAlike problems of one sort are reported one by one.
+const mostAlike = 3
+
+// problem reports something; sort groups similar problems.
+func (r *run) problem(sort, format string, args ...any) {
+	r.notes.Add(sort, fmt.Sprintf(format, args...))
+}
+
+// note is problem for a worker that does not hold the lock.
+func (r *run) note(sort, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.problem(sort, format, args...)
 }
 
 func unique(pids []int) (all []int) {

@@ -16,6 +16,7 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
@@ -317,20 +318,21 @@ func (f *frame) entry(show see, i uint64) uint64 {
 // simFiles is a finder of files that are mapped at addresses of process 0.
 type simFiles struct {
 	s      *sim
-	files  []cachedFile
+	files  []pagecache.File
+	pages  map[fileID]map[uint64]*frame // by offset
 	found  int
 	opened int
 	shown  int // pages
 }
 
-func (f *simFiles) find(context.Context, []int, bool) ([]cachedFile, []string, error) {
+func (f *simFiles) find(context.Context, []int, bool) ([]pagecache.File, []string, error) {
 	f.found++
 	return f.files, nil, nil
 }
 
-func (f *simFiles) open(c cachedFile, from uint64, skip func(uint64) bool) (cachedView, error) {
+func (f *simFiles) open(c pagecache.File, from uint64, skip func(uint64) bool) (view, error) {
 	f.opened++
-	return &simView{f, c.handle.(map[uint64]*frame), from, skip}, nil
+	return &simView{f, f.pages[c.ID], from, skip}, nil
 }
 
 // simView shows 100 pages of a file at a time.
@@ -341,14 +343,14 @@ type simView struct {
 	skip  func(uint64) bool
 }
 
-func (v *simView) position() uint64 { return v.at }
+func (v *simView) Position() uint64 { return v.at }
 
-func (v *simView) next(ctx context.Context) (window, error) {
+func (v *simView) Next(ctx context.Context) (pagecache.Part, error) {
 	s := v.f.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
-		return window{}, ctx.Err()
+		return pagecache.Part{}, ctx.Err()
 	}
 	var offsets []uint64
 	for off := range v.pages {
@@ -357,21 +359,21 @@ func (v *simView) next(ctx context.Context) (window, error) {
 		}
 	}
 	if s.spaces[0] = map[uint64]*frame{}; len(offsets) == 0 {
-		return window{}, io.EOF
+		return pagecache.Part{}, io.EOF
 	}
 	slices.Sort(offsets)
-	w := window{offsets: offsets[:min(100, len(offsets))]}
-	for _, off := range w.offsets {
-		addr := base + off - w.offsets[0]
+	w := pagecache.Part{Offsets: offsets[:min(100, len(offsets))]}
+	for _, off := range w.Offsets {
+		addr := base + off - w.Offsets[0]
 		s.spaces[0][addr] = v.pages[off]
-		w.addrs = append(w.addrs, uintptr(addr))
+		w.Addrs = append(w.Addrs, uintptr(addr))
 	}
-	v.f.shown += len(w.addrs)
-	v.at = w.offsets[len(w.offsets)-1] + 1
+	v.f.shown += len(w.Addrs)
+	v.at = w.Offsets[len(w.Offsets)-1] + 1
 	return w, nil
 }
 
-func (v *simView) close() error {
+func (v *simView) Close() error {
 	v.f.s.mu.Lock()
 	defer v.f.s.mu.Unlock()
 	v.f.s.spaces[0] = nil

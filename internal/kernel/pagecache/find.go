@@ -66,6 +66,9 @@ type File struct {
 	ways   []way
 }
 
+// IDs are ID and the Aliases.
+func (f File) IDs() []ID { return append([]ID{f.ID}, f.Aliases...) }
+
 // way is one way to open a file.
 type way struct {
 	path string // a link of proc to it
@@ -109,7 +112,7 @@ func Find(root unix.Root, pids []int, cfg Config) (files []File, problems []stri
 		file.Holders = slices.Compact(file.Holders)
 		files = append(files, *file)
 	}
-	return files, f.problems(), nil
+	return files, f.notes.All(), nil
 }
 
 type finder struct {
@@ -120,13 +123,12 @@ type finder struct {
 	files []*File
 	by    map[ID]*File // Aliases too; nil: known to be of no interest
 	disks map[uint64]*File
-	notes map[string]*note
-	order []string
+	notes unix.Notes
 }
 
 func newFinder(root unix.Root) *finder {
 	return &finder{root: root, stop: func() error { return nil }, fs: newFilesystems(root),
-		by: map[ID]*File{}, disks: map[uint64]*File{}, notes: map[string]*note{}}
+		by: map[ID]*File{}, disks: map[uint64]*File{}}
 }
 
 func (f *finder) proc(pid int, file string) string {
@@ -223,6 +225,11 @@ func idOf(st sys.Statx_t) ID { return ID{Dev: sys.Mkdev(st.Dev_major, st.Dev_min
 
 // descriptors finds what a process has open.
 func (f *finder) descriptors(pid int) error {
+	return f.eachDescriptor(pid, func(name string, st sys.Statx_t) { f.descriptor(pid, name, st) })
+}
+
+// eachDescriptor describes what a process has open.
+func (f *finder) eachDescriptor(pid int, each func(name string, st sys.Statx_t)) error {
 	dir, err := os.Open(f.proc(pid, "fd"))
 	if err != nil {
 		return ended(unix.Explain("open", f.proc(pid, "fd"), "CAP_SYS_PTRACE", err))
@@ -232,7 +239,7 @@ func (f *finder) descriptors(pid int) error {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
 			if st, err := statx(int(dir.Fd()), name); err == nil { // otherwise it was closed meanwhile
-				f.descriptor(pid, name, st)
+				each(name, st)
 			}
 		}
 		if err != nil || len(names) == 0 { // io.EOF; or it ended
@@ -311,37 +318,9 @@ func (f *File) holder(pid int, w way) {
 	}
 }
 
-// note is a reason why something was left out.
-type note struct {
-	first error
-	more  int
-}
-
-// note keeps the first of many similar reasons.
+// note keeps the first of many similar reasons why something was left out.
 func (f *finder) note(what string, err error) {
-	if err == nil {
-		return
+	if err != nil {
+		f.notes.Add(unix.SortOf(what, err), fmt.Sprintf("%s were left out: %v", what, err))
 	}
-	key := what
-	if kind := unix.Classify(err); kind != nil {
-		key += kind.Error()
-	}
-	if n := f.notes[key]; n != nil {
-		n.more++
-		return
-	}
-	f.notes[key] = &note{first: fmt.Errorf("%s were left out: %w", what, err)}
-	f.order = append(f.order, key)
-}
-
-func (f *finder) problems() (all []string) {
-	for _, key := range f.order {
-		n := f.notes[key]
-		text := n.first.Error()
-		if n.more > 0 {
-			text += fmt.Sprintf(", and %d more like it", n.more)
-		}
-		all = append(all, text)
-	}
-	return all
 }

@@ -5,7 +5,8 @@ package pagecache
 import (
 	"fmt"
 	"os"
-	"strconv"
+
+	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
@@ -25,9 +26,9 @@ func (f *finder) outside(pids []int) error {
 	for _, pid := range pids {
 		inside[pid] = true
 	}
-	all, err := processes(f.root)
+	all, err := unix.IDs(f.root.Path("/proc"))
 	if err != nil {
-		return err
+		return unix.Explain("list", f.root.Path("/proc"), "", err)
 	}
 	hidden, found := 0, f.outsider()
 	for _, pid := range all {
@@ -56,7 +57,7 @@ func (f *finder) outside(pids []int) error {
 			f.note("files of other processes", err)
 			continue
 		}
-		f.opened(pid, found)
+		_ = f.eachDescriptor(pid, func(_ string, st sys.Statx_t) { found(idOf(st)) }) // its mappings count all the same
 	}
 	if hidden > 0 {
 		f.note("other processes that may share files", fmt.Errorf("read the mappings of %d of %d: %w: it needs CAP_SYS_PTRACE", hidden, len(all), unix.ErrNotPermitted))
@@ -71,44 +72,4 @@ func (f *finder) outsider() func(ID) {
 			file.Outside = true
 		}
 	}
-}
-
-// opened reads the descriptors of another process.
-func (f *finder) opened(pid int, found func(ID)) {
-	dir, err := os.Open(f.proc(pid, "fd"))
-	if err != nil {
-		return
-	}
-	defer dir.Close()
-	for {
-		names, err := dir.Readdirnames(1024)
-		for _, name := range names {
-			if st, err := statx(int(dir.Fd()), name); err == nil {
-				found(idOf(st))
-			}
-		}
-		if err != nil || len(names) == 0 {
-			return
-		}
-	}
-}
-
-// processes are all processes of proc, in its order: ascending.
-func processes(root unix.Root) ([]int, error) {
-	dir, err := os.Open(root.Path("/proc"))
-	if err != nil {
-		return nil, unix.Explain("list", root.Path("/proc"), "", err)
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, unix.Explain("list", root.Path("/proc"), "", err)
-	}
-	var all []int
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
-			all = append(all, pid)
-		}
-	}
-	return all, nil
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"unsafe"
 
@@ -270,7 +269,13 @@ func (v *View) look(pages uint64) error {
 // touch reads a byte of each page of the part. Where the file ends before it, or its disk
 // fails, that is SIGBUS: the rest of the window is dropped.
 func (v *View) touch() error {
-	done := readEach(v.window, v.part.Offsets, uint64(v.at))
+	done, _ := unix.TouchEach(v.window, func(yield func(int) bool) {
+		for _, offset := range v.part.Offsets {
+			if !yield(int(offset - uint64(v.at))) {
+				return
+			}
+		}
+	})
 	if done == len(v.part.Offsets) {
 		return nil
 	}
@@ -285,27 +290,6 @@ func (v *View) touch() error {
 	v.cut = true
 	return nil
 }
-
-func readEach(window []byte, offsets []uint64, first uint64) (done int) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			if _, fault := r.(interface{ Addr() uintptr }); !fault {
-				panic(r)
-			}
-		}
-	}()
-	var sum byte
-	for _, at := range offsets {
-		sum += window[at-first]
-		done++
-	}
-	sink = sum
-	return done
-}
-
-// sink keeps the reads of readEach.
-var sink byte //nolint:unused // writing it is its use
 
 func (v *View) unmap() {
 	if v.window != nil {

@@ -62,8 +62,8 @@ func TestReadsToCore(t *testing.T) {
 
 		tasks := &registerTasks{newTasks(6), c.refuse}
 		m := NewTaskMeter(tasks, Config{Table: table}, 10000, 0)
-		if _, err := m.Open(1); err != nil || m.from[TaskLocalLoads] != c.from || m.WhyNot(TaskLocalLoads) != "" {
-			t.Errorf("of a thread: %q, %v; want %q", m.from[TaskLocalLoads], err, c.from)
+		if _, err := m.Open(1); err != nil || m.from[LocalLoads] != c.from || m.WhyNot(LocalLoads) != "" {
+			t.Errorf("of a thread: %q, %v; want %q", m.from[LocalLoads], err, c.from)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestFewerWithoutRegisters(t *testing.T) {
 		got = append(got, strings.TrimSpace(names))
 	}
 	want := []string{
-		"0:0 1:1 2:140014a3 3:1b7 4:1b7 7:8b0 8:1000860", "0:0 1:1 2:140014a3 3:1d3 4:2d3 7:8b0 8:1000860",
+		"0:0 1:1 2:140014a3 3:1b7 4:1b7 8:8b0 10:1000860", "0:0 1:1 2:140014a3 3:1d3 4:2d3 8:8b0 10:1000860",
 		"0:0 1:1 2:140014a3 3:1b7 4:1b7", "0:0 1:1 2:140014a3 3:1d3 4:2d3", "0:0 1:1", "",
 	}
 	if !slices.Equal(got, want) {

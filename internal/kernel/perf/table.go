@@ -21,7 +21,7 @@ type Field int
 
 // The fields, in the order events are opened. Clock is the time a CPU spent on
 // the cgroup, in nanoseconds; the kernel's own, not the PMU's. Those after it are
-// counted only where they are asked for (Config.Fields).
+// counted only where they are asked for (Config.Fields), and of threads.
 const (
 	Cycles Field = iota
 	Instructions
@@ -29,11 +29,19 @@ const (
 	LocalLoads
 	RemoteLoads
 	Clock
+	L2Misses
 	LLCMisses
-	UncoreRequests // A of the uncore penalty
-	UncoreWaits    // W
+	UncoreRequests    // that leave the private caches: A of the uncore penalty
+	UncoreOutstanding // of these, summed over cycles: O
+	UncoreWaits       // cycles with at least one: W
 	nFields
 )
+
+var fieldNames = [nFields]string{"cycles", "instructions", "stall cycles", "local loads", "remote loads", "CPU time", "L2 misses",
+	"LLC misses", "uncore requests", "outstanding requests", "cycles with a request outstanding"}
+
+// String is "LLC misses".
+func (f Field) String() string { return fieldNames[f] }
 
 // WindowFields are those that a window has, and MAO's features are made of.
 var WindowFields = []Field{Cycles, Instructions, StallCycles, LocalLoads, RemoteLoads}
@@ -41,7 +49,8 @@ var WindowFields = []Field{Cycles, Instructions, StallCycles, LocalLoads, Remote
 // fieldEvents are fields as the tables of events call them.
 var fieldEvents = map[Field]event.Field{
 	Cycles: event.Cycles, Instructions: event.Instructions, StallCycles: event.StallCycles, LocalLoads: event.LocalLoads, RemoteLoads: event.RemoteLoads,
-	LLCMisses: event.LLCMisses, UncoreRequests: event.UncoreRequests, UncoreWaits: event.UncoreWaits,
+	L2Misses: event.L2Misses, LLCMisses: event.LLCMisses,
+	UncoreRequests: event.UncoreRequests, UncoreOutstanding: event.UncoreOutstanding, UncoreWaits: event.UncoreWaits,
 }
 
 // Event is one entry of a table. Events of one field are added up.
@@ -205,20 +214,13 @@ func DetectCPU(root unix.Root) event.CPU {
 	if id, err := buf.ReadFile(root.Path("/sys/bus/event_source/devices/cpu/identifier")); err == nil {
 		cpu.Identifier = strings.TrimSpace(string(id))
 	}
-	if data, err := buf.ReadFile(root.Path("/proc/cpuinfo")); err == nil {
-		if m, err := procfs.ParseCPUInfo(data); err == nil {
-			cpu = withModel(cpu, m)
-		}
+	if m, err := unix.Parsed(&buf, root.Path("/proc/cpuinfo"), procfs.ParseCPUInfo); err == nil {
+		m.Identifier = cpu.Identifier
+		cpu = m
 	}
 	if cpu.Vendor == "" && cpu.Implementer == 0 {
 		cpu = midr(root, &buf, cpu)
 	}
-	return cpu
-}
-
-func withModel(cpu event.CPU, m procfs.CPUModel) event.CPU {
-	cpu.Vendor, cpu.Family, cpu.Model, cpu.Stepping = m.Vendor, m.Family, m.Model, m.Stepping
-	cpu.Implementer, cpu.Part, cpu.Mixed = m.Implementer, m.Part, m.Mixed
 	return cpu
 }
 
@@ -235,7 +237,8 @@ func midr(root unix.Root, buf *unix.Buffer, cpu event.CPU) event.CPU {
 			return event.CPU{Identifier: cpu.Identifier}
 		}
 		m.Mixed = cpu.Mixed || cpu.Implementer != 0 && (m.Implementer != cpu.Implementer || m.Part != cpu.Part)
-		cpu = withModel(cpu, m)
+		m.Identifier = cpu.Identifier
+		cpu = m
 	}
 	return cpu
 }

@@ -14,51 +14,26 @@ import (
 	"homenode/internal/unit"
 )
 
-// TaskField is what a TaskMeter counts of a thread.
-type TaskField int
+// TaskFields are what a TaskMeter counts of a thread, in the order their events are
+// opened. The terms of the uncore penalty come before what a PMU with few counters can do
+// without.
+var TaskFields = [...]Field{Cycles, Instructions, UncoreRequests, UncoreWaits, LocalLoads, RemoteLoads}
 
-// The fields, in the order their events are opened. The terms of the uncore penalty come
-// before what a PMU with few counters can do without.
+// Lengths of the part of TaskFields that such a PMU counts.
 const (
-	TaskCycles TaskField = iota
-	TaskInstructions
-	TaskRequests // uncore requests: A
-	TaskWaits    // cycles with at least one critical one: W
-	TaskLocalLoads
-	TaskRemoteLoads
-	nTaskFields
+	withoutLoads   = 4
+	withoutPenalty = 2
 )
-
-// taskEvent is an event of a TaskField.
-type taskEvent struct {
-	field TaskField
-	event Event
-}
-
-// taskFieldEvents are the fields as the tables of events call them.
-var taskFieldEvents = [nTaskFields]event.Field{
-	TaskCycles: event.Cycles, TaskInstructions: event.Instructions, TaskRequests: event.UncoreRequests, TaskWaits: event.UncoreWaits,
-	TaskLocalLoads: event.LocalLoads, TaskRemoteLoads: event.RemoteLoads,
-}
 
 // maxTaskEvents is room for fields that are sums: no table has more (TestTaskEventsFit).
 const maxTaskEvents = 12
 
 // taskEvents are those of a table for threads, in the order of fields. Requests alone say
 // nothing about the uncore penalty: without waits they are left out.
-func taskEvents(t Table) (all []taskEvent) {
-	if t.Known == nil {
-		return nil
-	}
-	_, _, waits := t.Known.Best(event.UncoreWaits)
-	for f, name := range taskFieldEvents {
-		if TaskField(f) == TaskRequests && !waits {
-			continue
-		}
-		count := t.way(name)
-		for _, e := range count.Events {
-			all = append(all, taskEvent{TaskField(f), eventOf(t.Known, Field(f), count, e)})
-		}
+func taskEvents(t Table) []Event {
+	all := t.With(TaskFields[:]).Events
+	if !has(all, UncoreWaits) {
+		all = slices.DeleteFunc(all, func(e Event) bool { return e.Field == UncoreRequests })
 	}
 	return all
 }
@@ -69,13 +44,13 @@ func taskEvents(t Table) (all []taskEvent) {
 type TaskMeter struct {
 	calls   unix.Tasks
 	cfg     Config
-	choices [][]taskEvent
+	choices [][]Event
 	first   int // the choices before it were refused already
 	limit   int
 	beside  int // files of each thread that its reader keeps open beside its events
 	open    int // with those
 	words   [3 + maxTaskEvents]uint64
-	from    [nTaskFields]string // where a figure comes from
+	from    [nFields]string // where a figure comes from
 }
 
 // NewTaskMeter prepares to count. limit is the process's limit of open files, beside the
@@ -85,9 +60,9 @@ func NewTaskMeter(calls unix.Tasks, cfg Config, limit uint64, beside int) *TaskM
 	plain := cfg.Table
 	plain.plain = true
 	all := taskEvents(plain)
-	m.choices = [][]taskEvent{taskEvents(cfg.Table)}
-	for _, n := range []TaskField{nTaskFields, TaskLocalLoads, TaskRequests} {
-		some := slices.DeleteFunc(slices.Clone(all), func(e taskEvent) bool { return e.field >= n })
+	m.choices = [][]Event{taskEvents(cfg.Table)}
+	for _, n := range []int{len(TaskFields), withoutLoads, withoutPenalty} {
+		some := slices.DeleteFunc(slices.Clone(all), func(e Event) bool { return !slices.Contains(TaskFields[:n], e.Field) })
 		if !slices.Equal(some, m.choices[len(m.choices)-1]) {
 			m.choices = append(m.choices, some)
 		}
@@ -98,25 +73,15 @@ func NewTaskMeter(calls unix.Tasks, cfg Config, limit uint64, beside int) *TaskM
 
 // name says where the figures of the present choice come from.
 func (m *TaskMeter) name() {
-	m.from = [nTaskFields]string{}
-	for f := range m.from {
-		var events []Event
-		for _, e := range m.choices[m.first] {
-			if e.field == TaskField(f) {
-				events = append(events, e.event)
-			}
-		}
-		m.from[f] = m.cfg.Table.nameOf(events, Field(f))
-		if len(events) > 0 && m.cfg.Table.How == unit.HowModelled {
-			m.from[f] += " (" + m.cfg.Table.Name + ")"
-		}
+	for _, f := range TaskFields {
+		_, m.from[f] = m.cfg.Table.SourceOf(m.choices[m.first], f)
 	}
 }
 
 // TaskGroup counts one thread.
 type TaskGroup struct {
 	fds    []int
-	events []taskEvent
+	events []Event
 	last   [3 + maxTaskEvents]uint64
 	primed bool
 }
@@ -133,7 +98,7 @@ func (m *TaskMeter) Open(tid int) (*TaskGroup, error) {
 	}
 }
 
-func (m *TaskMeter) openEvents(tid int, events []taskEvent) (*TaskGroup, error) {
+func (m *TaskMeter) openEvents(tid int, events []Event) (*TaskGroup, error) {
 	if need := m.open + len(events) + m.beside; need > m.limit {
 		return nil, fmt.Errorf("open perf events of thread %d: %w: %d descriptors are needed and %d allowed: raise LimitNOFILE (ulimit -n)", tid, sys.EMFILE, need+spareFiles, m.limit+spareFiles)
 	}
@@ -141,14 +106,14 @@ func (m *TaskMeter) openEvents(tid int, events []taskEvent) (*TaskGroup, error) 
 	m.open += m.beside
 	leader := -1
 	for _, e := range events {
-		attr := Attr(e.event, m.cfg.UserOnly)
+		attr := Attr(e, m.cfg.UserOnly)
 		fd, err := m.calls.OpenInGroup(&attr, tid, leader)
 		if err != nil {
 			m.Close(g)
 			if noPMU(err) {
-				return nil, fmt.Errorf("open %s of thread %d: %w: this machine, or this guest, has no such counter (%w)", e.event.Name(), tid, err, unix.ErrNotSupported)
+				return nil, fmt.Errorf("open %s of thread %d: %w: this machine, or this guest, has no such counter (%w)", e.Name(), tid, err, unix.ErrNotSupported)
 			}
-			return nil, unix.Explain("open", fmt.Sprintf("%s of thread %d", e.event.Name(), tid), unix.PerfNeeds()+", or to be its user and kernel.perf_event_paranoid of 1 or less (2 where only user mode is counted)", err)
+			return nil, unix.Explain("open", fmt.Sprintf("%s of thread %d", e.Name(), tid), unix.PerfNeeds()+", or to be its user and kernel.perf_event_paranoid of 1 or less (2 where only user mode is counted)", err)
 		}
 		m.open++
 		g.fds = append(g.fds, fd)
@@ -177,8 +142,8 @@ type TaskSample struct {
 	Time   time.Duration
 	Lost   bool // it ran, and the PMU had no room for its events at all
 	Scaled bool // it had room a part of the time: counts are scaled
-	has    [nTaskFields]bool
-	value  [nTaskFields]uint64
+	has    [nFields]bool
+	value  [nFields]uint64
 }
 
 // Read takes a sample and allocates nothing. An error means the thread's end, or that a
@@ -205,7 +170,7 @@ func (m *TaskMeter) Read(g *TaskGroup, s *TaskSample) error {
 var errShortTask = fmt.Errorf("read perf events of a thread: fewer words than events (%w)", unix.ErrMalformed)
 
 // since makes deltas. A counter that went back was reset: then there is none.
-func (s *TaskSample) since(events []taskEvent, now, last []uint64) {
+func (s *TaskSample) since(events []Event, now, last []uint64) {
 	for i := 1; i < len(now); i++ {
 		if now[i] < last[i] {
 			return
@@ -217,8 +182,8 @@ func (s *TaskSample) since(events []taskEvent, now, last []uint64) {
 	scale := d.scale()
 	s.Scaled = scale > 1
 	for i, e := range events {
-		s.has[e.field] = !s.Lost
-		s.value[e.field] += scaled(now[3+i]-last[3+i], scale)
+		s.has[e.Field] = !s.Lost
+		s.value[e.Field] += scaled(now[3+i]-last[3+i], scale)
 	}
 }
 
@@ -230,7 +195,7 @@ const (
 )
 
 // Value is a field's count, and how it is known.
-func (m *TaskMeter) Value(s *TaskSample, f TaskField) unit.Value[uint64] {
+func (m *TaskMeter) Value(s *TaskSample, f Field) unit.Value[uint64] {
 	switch {
 	case !s.OK:
 		return unit.UnknownValue[uint64](taskFirst)
@@ -245,18 +210,15 @@ func (m *TaskMeter) Value(s *TaskSample, f TaskField) unit.Value[uint64] {
 }
 
 // WhyNot is the reason why a field is not counted; "" where it is.
-func (m *TaskMeter) WhyNot(f TaskField) string {
-	has := func(events []taskEvent) bool {
-		return slices.ContainsFunc(events, func(e taskEvent) bool { return e.field == f })
-	}
+func (m *TaskMeter) WhyNot(f Field) string {
 	switch {
-	case has(m.choices[m.first]):
+	case has(m.choices[m.first], f):
 		return ""
-	case has(m.choices[0]):
+	case has(m.choices[0], f):
 		return "the PMU does not have this event, or no room for it beside the others"
 	}
 	if known := m.cfg.Table.Known; known != nil && known.Name != event.GenericName {
-		for _, name := range []event.Field{taskFieldEvents[f], event.UncoreWaits} { // without waits no requests
+		for _, name := range []event.Field{fieldEvents[f], event.UncoreWaits} { // without waits no requests
 			if _, why, ok := known.Best(name); !ok {
 				return noEventInTable + ": " + why
 			}
@@ -270,7 +232,7 @@ const noEventInTable = "no such event is known for this kind of CPU"
 // Usable returns why the uncore penalty of threads cannot be counted here; nil where it
 // can, as far as is known before a thread is opened.
 func (m *TaskMeter) Usable() error {
-	for _, f := range []TaskField{TaskRequests, TaskWaits} {
+	for _, f := range []Field{UncoreRequests, UncoreWaits} {
 		if why := m.WhyNot(f); why != "" {
 			return Need(fmt.Errorf("%s (event table %q, %w)", why, m.cfg.Table.Name, unix.ErrNotSupported))
 		}

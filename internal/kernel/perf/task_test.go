@@ -79,7 +79,7 @@ func TestTaskCounts(t *testing.T) {
 	if err := m.Read(g, &s); err != nil || s.OK {
 		t.Errorf("the first is only a base: %+v, %v", s, err)
 	}
-	if v := m.Value(&s, TaskCycles); v.Known() || v.From == "" {
+	if v := m.Value(&s, Cycles); v.Known() || v.From == "" {
 		t.Errorf("%v", v)
 	}
 	f.times = [2]uint64{4e6, 4e6}
@@ -87,10 +87,10 @@ func TestTaskCounts(t *testing.T) {
 	if err := m.Read(g, &s); err != nil || !s.OK || s.Time != 4*time.Millisecond {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for field, want := range map[TaskField]unit.Value[uint64]{
-		TaskCycles: unit.Modelled(uint64(9000), "perf cycles (lab)"), TaskRequests: unit.Modelled(uint64(10), "perf r80b0 (lab)"),
-		TaskWaits: unit.Modelled(uint64(500), "perf r1000860 (lab)"), TaskLocalLoads: unit.Modelled(uint64(0), "perf r01d3 (lab)"),
-		TaskRemoteLoads: unit.Modelled(uint64(8), "perf r02d3 (lab)"),
+	for field, want := range map[Field]unit.Value[uint64]{
+		Cycles: unit.Modelled(uint64(9000), "perf cycles (lab)"), UncoreRequests: unit.Modelled(uint64(10), "perf r80b0 (lab)"),
+		UncoreWaits: unit.Modelled(uint64(500), "perf r1000860 (lab)"), LocalLoads: unit.Modelled(uint64(0), "perf r01d3 (lab)"),
+		RemoteLoads: unit.Modelled(uint64(8), "perf r02d3 (lab)"),
 	} {
 		if got := m.Value(&s, field); got != want {
 			t.Errorf("field %d: %v, want %v", field, got, want)
@@ -98,16 +98,16 @@ func TestTaskCounts(t *testing.T) {
 	}
 	f.times, f.counts[rawEvent|0x80b0] = [2]uint64{8e6, 6e6}, 30 // half of the time
 	m.Read(g, &s)
-	if v := m.Value(&s, TaskRequests); v.V != unit.Some(uint64(40)) || v.How != unit.HowEstimated {
+	if v := m.Value(&s, UncoreRequests); v.V != unit.Some(uint64(40)) || v.How != unit.HowEstimated {
 		t.Errorf("scaled: %v", v)
 	}
 	f.times = [2]uint64{12e6, 6e6} // none of it
 	m.Read(g, &s)
-	if v := m.Value(&s, TaskRequests); v.Known() || s.Time != 4*time.Millisecond {
+	if v := m.Value(&s, UncoreRequests); v.Known() || s.Time != 4*time.Millisecond {
 		t.Errorf("lost: %v", v)
 	}
 	m.Read(g, &s) // it did not run
-	if v := m.Value(&s, TaskRequests); v.V != unit.Some(uint64(0)) || s.Time != 0 {
+	if v := m.Value(&s, UncoreRequests); v.V != unit.Some(uint64(0)) || s.Time != 0 {
 		t.Errorf("idle: %v", v)
 	}
 	f.times = [2]uint64{0, 0} // reset

@@ -8,71 +8,14 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
 
-// ThreadField is the meaning of a thread's event. These differ from a window's fields: a
-// probe needs the terms of the uncore penalty, not remote accesses.
-type ThreadField int
-
-// Fields of a thread's counts, in the order they are opened.
-const (
-	ThreadCycles ThreadField = iota
-	ThreadInstructions
-	ThreadL2Misses
-	ThreadLLCMisses
-	ThreadRequests    // that leave the private caches: A of the uncore penalty
-	ThreadOutstanding // of these, summed over cycles: O
-	ThreadCritical    // cycles with at least one: W
-	nThreadFields
-)
-
-var threadFieldNames = [...]string{"cycles", "instructions", "L2 misses", "LLC misses", "uncore requests", "outstanding requests", "cycles with a request outstanding"}
-
-// String is "LLC misses".
-func (f ThreadField) String() string { return threadFieldNames[f] }
-
-// threadFieldEvents are the fields as the tables of events call them.
-var threadFieldEvents = [nThreadFields]event.Field{
-	ThreadCycles: event.Cycles, ThreadInstructions: event.Instructions, ThreadL2Misses: event.L2Misses, ThreadLLCMisses: event.LLCMisses,
-	ThreadRequests: event.UncoreRequests, ThreadOutstanding: event.UncoreOutstanding, ThreadCritical: event.UncoreWaits,
-}
-
-// ThreadEvent is one entry of a thread's table. Events of one field are added up.
-type ThreadEvent struct {
-	Field   ThreadField
-	Type    uint32 // perf_event_attr.type
-	Config  uint64
-	Config1 uint64 // 0, or of a register beside the counter
-	Doc     string
-}
-
-// ThreadTable lists the events of a kind of CPU by a thread's fields.
-type ThreadTable struct {
-	Name   string
-	How    unit.Source
-	Events []ThreadEvent
-	Note   string
-}
-
-// DetectThread picks a thread's table for the CPUs below root, as Detect does.
-func DetectThread(root unix.Root) ThreadTable { return threadTableFor(Detect(root)) }
-
-func threadTableFor(t Table) ThreadTable {
-	out := ThreadTable{Name: t.Name, How: t.How, Note: t.Note}
-	if t.Known == nil {
-		return out
-	}
-	for f, name := range threadFieldEvents {
-		count, _, _ := t.Known.Best(name)
-		for _, e := range count.Events {
-			out.Events = append(out.Events, ThreadEvent{ThreadField(f), e.Type, e.Config, e.Code.Config1, docOf(t.Known, e)})
-		}
-	}
-	return out
-}
+// ThreadFields are what a ThreadGroup counts, in the order their events are opened. They
+// differ from a window's: a probe needs the terms of the uncore penalty, not remote
+// accesses.
+var ThreadFields = []Field{Cycles, Instructions, L2Misses, LLCMisses, UncoreRequests, UncoreOutstanding, UncoreWaits}
 
 // ThreadGroup counts one thread in user mode. Each event is opened on its own: a group
 // would not run at all on a PMU with fewer counters than events.
@@ -80,19 +23,20 @@ type ThreadGroup struct {
 	calls   unix.Sampling
 	live    bool
 	events  []threadCount
-	missing [nThreadFields]bool // an event of it could not be opened
+	missing [nFields]bool // an event of it could not be opened
 }
 
 type threadCount struct {
-	field ThreadField
+	field Field
 	fd    int
 	at    [2][3]uint64 // value, enabled, running at Start and Stop
 	seen  [2]bool
 }
 
-// OpenThread starts to count the calling thread, which the caller has locked. What
-// cannot be opened stays unknown; problems say why, a sentence each.
-func OpenThread(calls unix.Sampling, table ThreadTable) (*ThreadGroup, []error) {
+// OpenThread starts to count the calling thread, which the caller has locked, by a table
+// With ThreadFields. What cannot be opened stays unknown; problems say why, a sentence
+// each.
+func OpenThread(calls unix.Sampling, table Table) (*ThreadGroup, []error) {
 	_, live := calls.(unix.LivePerf)
 	g := &ThreadGroup{calls: calls, live: live}
 	var problems []error
@@ -138,10 +82,10 @@ func (g *ThreadGroup) read(which int) {
 	}
 }
 
-// ThreadCounts are by ThreadField, between Start and Stop. Where an event shared
+// ThreadCounts are by Field, between Start and Stop. Where an event shared
 // its counter with others, its count is scaled by enabled / running; one that did
 // not run at all is unknown.
-type ThreadCounts [nThreadFields]unit.Opt[float64]
+type ThreadCounts [nFields]unit.Opt[float64]
 
 // Counts is what was counted between the last Start and Stop.
 func (g *ThreadGroup) Counts() (c ThreadCounts) {

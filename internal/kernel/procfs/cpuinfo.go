@@ -6,17 +6,12 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 
+	"homenode/internal/event"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
-
-// CPUModel identifies a CPU for the event tables.
-type CPUModel struct {
-	Vendor                  string // "GenuineIntel", "AuthenticAMD"; "" on other architectures
-	Family, Model, Stepping int    // x86
-	Implementer, Part       int    // Arm
-	Mixed                   bool   // Arm: the CPUs are not all of one kind
-}
 
 // ParseCPUInfo reads the first processor of /proc/cpuinfo as x86 prints it:
 //
@@ -31,14 +26,14 @@ type CPUModel struct {
 //	CPU part	: 0xd0c
 //
 // Other architectures print other fields; then everything is zero, which is no error.
-func ParseCPUInfo(data []byte) (CPUModel, error) {
-	var m, first CPUModel
+func ParseCPUInfo(data []byte) (event.CPU, error) {
+	var m, first event.CPU
 	done := func() { // a processor ends
-		if first == (CPUModel{}) {
+		if first == (event.CPU{}) {
 			first = m
 		}
-		first.Mixed = first.Mixed || m != (CPUModel{}) && (m.Implementer != first.Implementer || m.Part != first.Part)
-		m = CPUModel{}
+		first.Mixed = first.Mixed || m != (event.CPU{}) && (m.Implementer != first.Implementer || m.Part != first.Part)
+		m = event.CPU{}
 	}
 	for n, line := range lines(data) {
 		key, val, ok := bytes.Cut(line, []byte(":"))
@@ -46,15 +41,15 @@ func ParseCPUInfo(data []byte) (CPUModel, error) {
 			if done(); first.Vendor != "" {
 				return first, nil
 			}
-		} else if err := m.set(name, bytes.TrimSpace(val)); err != nil {
-			return CPUModel{}, malformed("/proc/cpuinfo", n, line, err)
+		} else if err := setCPU(&m, name, bytes.TrimSpace(val)); err != nil {
+			return event.CPU{}, malformed("/proc/cpuinfo", n, line, err)
 		}
 	}
 	done()
 	return first, nil
 }
 
-func (m *CPUModel) set(key string, val []byte) error {
+func setCPU(m *event.CPU, key string, val []byte) error {
 	var into *int
 	switch x86 := m.Vendor != ""; {
 	case key == "vendor_id":
@@ -82,13 +77,13 @@ func (m *CPUModel) set(key string, val []byte) error {
 // (since 4.8): implementer in bits 24-31, part in 4-15.
 //
 //	0x00000000410fd0c1
-func ParseMIDR(data []byte) (CPUModel, error) {
+func ParseMIDR(data []byte) (event.CPU, error) {
 	text := bytes.TrimSpace(data)
 	n, err := strconv.ParseUint(string(text), 0, 64)
 	if err != nil {
-		return CPUModel{}, malformed("midr_el1", 1, text, err)
+		return event.CPU{}, malformed("midr_el1", 1, text, err)
 	}
-	return CPUModel{Implementer: int(n >> 24 & 0xff), Part: int(n >> 4 & 0xfff)}, nil
+	return event.CPU{Implementer: int(n >> 24 & 0xff), Part: int(n >> 4 & 0xfff)}, nil
 }
 
 // ParseHypervisorFlag looks for "hypervisor" among the flags of the first processor of
@@ -104,6 +99,27 @@ func ParseHypervisorFlag(data []byte) unit.Opt[bool] {
 		}
 	}
 	return unit.None[bool]()
+}
+
+// ReadHypervisor names the hypervisor that this host is a guest of: the hypervisor's own
+// name (Xen), else the firmware's name for the machine; "" for none. from is where that is
+// known from; "": it is not.
+func ReadHypervisor(buf *unix.Buffer, root unix.Root) (name, from string) {
+	guest, _ := unix.Parsed(buf, root.Path("/proc/cpuinfo"), func(data []byte) (unit.Opt[bool], error) { return ParseHypervisorFlag(data), nil })
+	if is, known := guest.Get(); known && !is {
+		return "", "/proc/cpuinfo"
+	}
+	name = buf.Text(root.Path("/sys/hypervisor/type"))
+	if name == "" && guest.Known() {
+		name = strings.TrimSpace(buf.Text(root.Path("/sys/class/dmi/id/sys_vendor")) + " " + buf.Text(root.Path("/sys/class/dmi/id/product_name")))
+	}
+	switch {
+	case name != "":
+		return name, "/proc/cpuinfo, /sys"
+	case guest.Known():
+		return "a hypervisor without a name", "/proc/cpuinfo"
+	}
+	return "", ""
 }
 
 // ParseModelName is the name of the first processor in /proc/cpuinfo, "" without one:

@@ -34,19 +34,6 @@ func (a Area) HasFile() bool { return a.Inode != 0 || a.SysV() }
 
 const sysV = "/SYSV"
 
-// ParseMaps reads the addresses of /proc/PID/maps; see ParseAreas.
-func ParseMaps(data []byte) ([]Range, error) {
-	var all []Range
-	for n, line := range lines(data) {
-		r, _, err := addresses(n, line)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
-}
-
 // ParseAreas reads /proc/PID/maps (since 2.0), ascending:
 //
 //	559f03f63000-559f03f65000 r--p 00000000 fe:00 247278   /usr/bin/head
@@ -56,7 +43,7 @@ func ParseMaps(data []byte) ([]Range, error) {
 func ParseAreas(data []byte) ([]Area, error) {
 	var all []Area
 	for n, line := range lines(data) {
-		a, err := parseArea(n, line)
+		a, err := parseArea("/proc/PID/maps", n, line)
 		if err != nil {
 			return nil, err
 		}
@@ -65,14 +52,15 @@ func ParseAreas(data []byte) ([]Area, error) {
 	return all, nil
 }
 
-func parseArea(n int, line []byte) (Area, error) {
+// parseArea reads a line of maps, or the first line of a mapping in smaps.
+func parseArea(file string, n int, line []byte) (Area, error) {
 	r, rest, err := addresses(n, line)
 	if err != nil {
 		return Area{}, err
 	}
 	a, err := area(r, rest)
 	if err != nil {
-		return Area{}, malformed("/proc/PID/maps", n, line, err)
+		return Area{}, malformed(file, n, line, err)
 	}
 	return a, nil
 }
@@ -124,17 +112,8 @@ func inodeNumber(b []byte) (n uint64, err error) {
 	return n, nil
 }
 
-// EachMapped calls each with the file of each mapping of /proc/PID/maps (see
-// ParseAreas) that has one, as often as it is mapped. It keeps nothing of data.
-func EachMapped(data []byte, each func(dev, inode uint64, sysV bool)) error {
-	for n, line := range lines(data) {
-		if err := mapped(n, line, each); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// mapped calls each with the file of a line of /proc/PID/maps (see ParseAreas), if it has
+// one. It keeps nothing of the line.
 func mapped(n int, line []byte, each func(dev, inode uint64, sysV bool)) error {
 	rest := line
 	for range 3 { // addresses, access, offset

@@ -5,8 +5,6 @@ package procfs
 import (
 	"bytes"
 	"errors"
-	"slices"
-	"strings"
 
 	"homenode/internal/set"
 )
@@ -45,14 +43,6 @@ func (v VMA) Pages() (sum uint64) {
 // the default nor local.
 func (v VMA) Explicit() bool { return v.Policy != "default" && v.Policy != "local" }
 
-// Mode is the policy without its nodes and flags: "bind=static:0-1" is bind.
-func (v VMA) Mode() string {
-	if i := strings.IndexAny(v.Policy, "=:"); i >= 0 {
-		return v.Policy[:i]
-	}
-	return v.Policy
-}
-
 // NumaLine is a line of /proc/PID/numa_maps in place: its texts point into the line,
 // and Nodes is reused for the next line. A process may have 50,000.
 type NumaLine struct {
@@ -76,22 +66,6 @@ func (l *NumaLine) VMA() VMA {
 		policy = string(l.Policy)
 	}
 	return VMA{l.Start, policy, l.PageSize, l.Anon, l.Nodes, l.Huge}
-}
-
-// ParseNumaMaps reads /proc/PID/numa_maps (see NumaLine.Parse).
-func ParseNumaMaps(data []byte) ([]VMA, error) {
-	var all []VMA
-	var l NumaLine
-	for n, line := range lines(data) {
-		if len(line) == 0 {
-			continue
-		}
-		if err := l.Parse(n, line); err != nil {
-			return nil, err
-		}
-		all = append(all, VMA{l.Start, string(l.Policy), l.PageSize, l.Anon, slices.Clone(l.Nodes), l.Huge})
-	}
-	return all, nil
 }
 
 // Parse reads line n of /proc/PID/numa_maps (since 2.6.14; kernelpagesize_kB since 3.0,

@@ -23,7 +23,7 @@ type SmapsArea struct {
 
 var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss or Referenced")
 
-// ParseSmaps reads /proc/PID/smaps (since 2.6.14; Referenced 2.6.22, KernelPageSize
+// smapsParser reads /proc/PID/smaps (since 2.6.14; Referenced 2.6.22, KernelPageSize
 // 2.6.29, AnonHugePages 2.6.38), ascending:
 //
 //	7f1c40000000-7f1c40200000 rw-p 00000000 00:00 0
@@ -34,16 +34,6 @@ var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss o
 //	VmFlags: rd wr mr mw me ac
 //
 // A kernel thread has none. Lines that are not needed are skipped.
-func ParseSmaps(data []byte) ([]SmapsArea, error) {
-	var p smapsParser
-	for n, line := range lines(data) {
-		if err := p.line(n, line); err != nil {
-			return nil, err
-		}
-	}
-	return p.end()
-}
-
 type smapsParser struct {
 	all  []SmapsArea
 	seen int // of the three fields that every mapping has
@@ -71,8 +61,8 @@ func (p *smapsParser) head(line []byte) error {
 	if len(p.all) > 0 && p.seen != 3 {
 		return malformed("/proc/PID/smaps", p.n, line, errNoFields)
 	}
-	a, err := smapsHead(p.n, line)
-	p.all, p.seen = append(p.all, a), 0
+	a, err := parseArea("/proc/PID/smaps", p.n, line)
+	p.all, p.seen = append(p.all, SmapsArea{Area: a}), 0
 	return err
 }
 
@@ -81,18 +71,6 @@ func (p *smapsParser) end() ([]SmapsArea, error) {
 		return nil, malformed("/proc/PID/smaps", p.n+1, nil, errNoFields)
 	}
 	return p.all, nil
-}
-
-func smapsHead(n int, line []byte) (SmapsArea, error) {
-	r, rest, err := addresses(n, line)
-	if err != nil {
-		return SmapsArea{}, err
-	}
-	a, err := area(r, rest)
-	if err != nil {
-		return SmapsArea{}, malformed("/proc/PID/smaps", n, line, err)
-	}
-	return SmapsArea{Area: a}, nil
 }
 
 // field reads a line, and returns 1 for one that every mapping has.

@@ -53,7 +53,7 @@ VmFlags: rd wr sh mr mw me ms ht sd
 `
 
 func TestDecodeSmapsAreas(t *testing.T) {
-	got, err := ParseSmaps([]byte(smapsAreas))
+	got, err := parseSmaps([]byte(smapsAreas))
 	want := []SmapsArea{
 		{Area: Area{Range: Range{0x55fe2928c000, 0x55fe2928e000}, Access: "r--p", Dev: 0xfe00, Inode: 247278, Path: "/usr/bin/head"}, PageSize: 4 * unit.KiB, RSS: 8 * unit.KiB, Referenced: 4 * unit.KiB},
 		{Area: Area{Range: Range{0x7f1c40000000, 0x7f1c40600000}, Access: "rw-s", Offset: 0x2000, Dev: 1, Inode: 7, Path: "/SYSV00000000 (deleted)"},
@@ -62,7 +62,7 @@ func TestDecodeSmapsAreas(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := ParseSmaps(nil); err != nil || got != nil {
+	if got, err := parseSmaps(nil); err != nil || got != nil {
 		t.Errorf("of a kernel thread: %v, %v", got, err)
 	}
 	head := "1000-2000 rw-p 00000000 00:00 0 \n"
@@ -71,7 +71,7 @@ func TestDecodeSmapsAreas(t *testing.T) {
 		head + "Rss: 4\n": `"Rss: 4"`, head + "Rss: 4 kB\nReferenced: x kB\n": "line 3", head + "KernelPageSize: 5 kB\n": "line 2",
 		"1000-2000 rw-p\n": "line 1", "2000-1000 rw-p 00000000 00:00 0 \n": "line 1",
 	} {
-		if got, err := ParseSmaps([]byte(text)); !errors.Is(err, unix.ErrMalformed) || got != nil || !strings.Contains(err.Error(), want) {
+		if got, err := parseSmaps([]byte(text)); !errors.Is(err, unix.ErrMalformed) || got != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestParitySmaps(t *testing.T) {
 	if err != nil {
 		t.Skipf("no smaps: %v", err)
 	}
-	got, err := ParseSmaps(data)
+	got, err := parseSmaps(data)
 	rss := unit.Bytes(0)
 	for _, a := range got {
 		if rss += a.RSS; a.Referenced > a.RSS || int64(a.RSS) > int64(a.End-a.Start) {

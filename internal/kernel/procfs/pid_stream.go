@@ -59,7 +59,7 @@ func ReadAreas(buf *unix.Buffer, path string, b *unix.Budget) ([]Area, error) {
 	var all []Area
 	var names names
 	err := buf.Lines(path, "/proc/PID/maps", b, func(n int, line []byte) error {
-		a, err := parseArea(n, line)
+		a, err := parseArea("/proc/PID/maps", n, line)
 		if err == nil {
 			err = checkMappings(n)
 		}
@@ -82,7 +82,7 @@ func (s *names) area(a Area) (_ Area, err error) {
 	return a, err
 }
 
-// ReadNumaMaps is ParseNumaMaps of a file, line by line and within a budget.
+// ReadNumaMaps reads /proc/PID/numa_maps (see NumaLine.Parse), within a budget.
 func ReadNumaMaps(buf *unix.Buffer, path string, b *unix.Budget) ([]VMA, error) {
 	var all []VMA
 	var l NumaLine
@@ -104,7 +104,7 @@ func ReadNumaMaps(buf *unix.Buffer, path string, b *unix.Budget) ([]VMA, error) 
 	return all, nil
 }
 
-// ReadSmaps is ParseSmaps of a file, line by line and within a budget.
+// ReadSmaps reads /proc/PID/smaps (see smapsParser), within a budget.
 func ReadSmaps(buf *unix.Buffer, path string, b *unix.Budget) ([]SmapsArea, error) {
 	var p smapsParser
 	var names names
@@ -125,8 +125,8 @@ func ReadSmaps(buf *unix.Buffer, path string, b *unix.Budget) ([]SmapsArea, erro
 	return p.end()
 }
 
-// ReadMapped is EachMapped of a file, line by line and within a budget. It returns the
-// number of mappings.
+// ReadMapped calls each with the file of each mapping of /proc/PID/maps that has one, as
+// often as it is mapped, within a budget. It returns the number of mappings.
 func ReadMapped(buf *unix.Buffer, path string, b *unix.Budget, each func(dev, inode uint64, sysV bool)) (mappings int, err error) {
 	err = buf.Lines(path, "/proc/PID/maps", b, func(n int, line []byte) error {
 		mappings = n

@@ -39,10 +39,10 @@ func TestStreamsAreTheParsers(t *testing.T) {
 			want, err1 = ParseAreas(data)
 			got, err2 = ReadAreas(&buf, copied, MapsBudget())
 		case "numa_maps":
-			want, err1 = ParseNumaMaps(data)
+			want, err1 = parseNumaMaps(data)
 			got, err2 = ReadNumaMaps(&buf, copied, MapsBudget())
 		case "smaps":
-			want, err1 = ParseSmaps(data)
+			want, err1 = parseSmaps(data)
 			got, err2 = ReadSmaps(&buf, copied, MapsBudget())
 		}
 		if err1 != nil || err2 != nil || !reflect.DeepEqual(want, got) || reflect.ValueOf(got).Len() == 0 {

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -46,18 +48,18 @@ func TestDecodeNumaMaps(t *testing.T) {
 7f3c70000000 weighted interleave:0 anon=1 N1=1
 7f3c80000000 local
 `
-	got, err := ParseNumaMaps([]byte(text))
+	got, err := parseNumaMaps([]byte(text))
 	if err != nil || len(got) != 5 {
 		t.Fatalf("got %v, %v", got, err)
 	}
 	for i, want := range []struct {
-		mode     string
+		policy   string
 		explicit bool
 		pages    uint64
 		size     uint64
-	}{{"default", false, 2, 4096}, {"bind", true, 512, 4096}, {"prefer (many)", true, 1, 2 << 20}, {"weighted interleave", true, 1, 4096}, {"local", false, 0, 4096}} {
+	}{{"default", false, 2, 4096}, {"bind=static:0-1", true, 512, 4096}, {"prefer (many):0-1", true, 1, 2 << 20}, {"weighted interleave:0", true, 1, 4096}, {"local", false, 0, 4096}} {
 		v := got[i]
-		if v.Mode() != want.mode || v.Explicit() != want.explicit || v.Pages() != want.pages || v.PageSize != want.size {
+		if v.Policy != want.policy || v.Explicit() != want.explicit || v.Pages() != want.pages || v.PageSize != want.size {
 			t.Errorf("line %d: %+v, want %+v", i+1, v, want)
 		}
 	}
@@ -65,19 +67,9 @@ func TestDecodeNumaMaps(t *testing.T) {
 		t.Errorf("line 2: %+v", got[1])
 	}
 	for _, bad := range []string{"xyz default", "1000", "1000 default N0=x", "1000 default N5000=1", "1000 default kernelpagesize_kB=0"} {
-		if got, err := ParseNumaMaps([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
+		if got, err := parseNumaMaps([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
 			t.Errorf("%q: got %v, %v", bad, got, err)
 		}
-	}
-}
-
-func TestDecodeMaps(t *testing.T) {
-	got, err := ParseMaps([]byte("559f03f63000-559f03f65000 r--p 00000000 fe:00 247278   /usr/bin/head\n1000-2000 rw-p\n"))
-	if want := []Range{{0x559f03f63000, 0x559f03f65000}, {0x1000, 0x2000}}; err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, %v", got, err)
-	}
-	if _, err := ParseMaps([]byte("2000-1000 rw-p")); !errors.Is(err, unix.ErrMalformed) {
-		t.Errorf("reversed: %v", err)
 	}
 }
 
@@ -97,7 +89,7 @@ func TestDecodeOthers(t *testing.T) {
 	if err != nil || m.Total.Or(0) != 4417748*unit.KiB || m.Free.Or(0) != 12*unit.KiB || m.File.Known() {
 		t.Errorf("meminfo: %+v, %v", m, err)
 	}
-	for text, want := range map[string]CPUModel{
+	for text, want := range map[string]event.CPU{
 		"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Xeon\nstepping\t: 7\n\nprocessor\t: 1\nmodel\t: 3\n": {Vendor: "GenuineIntel", Family: 6, Model: 85, Stepping: 7},
 		"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nstepping\t: unknown\n":                                             {Vendor: "GenuineIntel", Family: 6, Model: 85},
 		"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nHardware : X\n":   {Implementer: 0x41, Part: 0xd0c},
@@ -111,7 +103,7 @@ func TestDecodeOthers(t *testing.T) {
 	if _, err := ParseCPUInfo([]byte("CPU part\t: 0xz\n")); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("a part that is none: %v", err)
 	}
-	if m, err := ParseMIDR([]byte("0x00000000410fd0c1\n")); err != nil || m != (CPUModel{Implementer: 0x41, Part: 0xd0c}) {
+	if m, err := ParseMIDR([]byte("0x00000000410fd0c1\n")); err != nil || m != (event.CPU{Implementer: 0x41, Part: 0xd0c}) {
 		t.Errorf("MIDR: %+v, %v", m, err)
 	}
 	cg, err := ParsePIDCgroup([]byte("3:cpuset:/demo/a\n1:name=systemd:/\n0::/b:c\n"))
@@ -138,8 +130,7 @@ func FuzzParsers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		check(t, "stat", ParseStat, data)
 		check(t, "task stat", ParseTaskStat, data)
-		check(t, "numa_maps", ParseNumaMaps, data)
-		check(t, "maps", ParseMaps, data)
+		check(t, "numa_maps", parseNumaMaps, data)
 		check(t, "mountinfo", ParseMountinfo, data)
 		check(t, "meminfo", ParseNodeMeminfo, data)
 		check(t, "cpuinfo", ParseCPUInfo, data)
@@ -147,18 +138,20 @@ func FuzzParsers(f *testing.F) {
 		check(t, "cgroup", ParsePIDCgroup, data)
 		check(t, "areas", ParseAreas, data)
 		check(t, "swap", ParseSwap, data)
-		check(t, "mapped", func(d []byte) (uint64, error) { return 0, EachMapped(d, func(uint64, uint64, bool) {}) }, data)
+		check(t, "mapped", func(d []byte) (uint64, error) { return 0, eachMapped(d, func(uint64, uint64, bool) {}) }, data)
 		check(t, "vmstat", ParseVmstat, data)
 		check(t, "numastat", ParseNumastat, data)
 		check(t, "zoneinfo", ParseZoneinfo, data)
 		check(t, "interrupts", ParseInterrupts, data)
 		check(t, "status", ParseTaskStatus, data)
 		check(t, "statm", ParseStatm, data)
-		check(t, "schedstat", ParseSchedstat, data)
-		check(t, "schedstat's run time", ParseRunTime, data)
+		check(t, "schedstat", func(d []byte) ([2]time.Duration, error) {
+			ran, waited, err := ParseSchedstat(d)
+			return [2]time.Duration{ran, waited}, err
+		}, data)
 		check(t, "count", func(d []byte) (uint64, error) { return ParseCount("x", d) }, data)
 		check(t, "stat's sum", ParseStatBusy, data)
-		check(t, "smaps", ParseSmaps, data)
+		check(t, "smaps", parseSmaps, data)
 		ParseModelName(data)
 		ParseHypervisorFlag(data)
 		TaskName(data)
@@ -279,7 +272,7 @@ func TestNumaMapsLive(t *testing.T) {
 	if err != nil {
 		t.Skipf("this kernel has no numa_maps: %v", err)
 	}
-	all, err := ParseNumaMaps(data)
+	all, err := parseNumaMaps(data)
 	pages := uint64(0)
 	for _, v := range all {
 		pages += v.Pages()
@@ -304,13 +297,10 @@ func TestDecodeStatus(t *testing.T) {
 }
 
 func TestSchedstatAndAreas(t *testing.T) {
-	if w, err := ParseSchedstat([]byte("1183938 18217 12\n")); err != nil || w != 18217 {
-		t.Errorf("%v, %v", w, err)
+	if ran, waited, err := ParseSchedstat([]byte("1183938 18217 12\n")); err != nil || ran != 1183938 || waited != 18217 {
+		t.Errorf("%v, %v, %v", ran, waited, err)
 	}
-	if r, err := ParseRunTime([]byte("1183938 18217 12\n")); err != nil || r != 1183938 {
-		t.Errorf("%v, %v", r, err)
-	}
-	if _, err := ParseSchedstat([]byte("1183938\n")); !errors.Is(err, unix.ErrMalformed) {
+	if _, _, err := ParseSchedstat([]byte("1183938\n")); !errors.Is(err, unix.ErrMalformed) {
 		t.Errorf("one field: %v", err)
 	}
 	got, err := ParseAreas([]byte("559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/a\\040b (deleted)\n7f0000000000-7f0000001000 rw-s 00000000 00:00 0 \n"))
@@ -321,16 +311,50 @@ func TestSchedstatAndAreas(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{"1000-2000 r--p 0 fe00 1\n", "1000-2000 r--p 0 fe:x 1\n", "1000-2000 r--p 0 fe:00 18446744073709551616\n", "1000-2000 r--p 0 fe:00\n"} {
+	for _, bad := range []string{"1000-2000 r--p 0 fe00 1\n", "1000-2000 r--p 0 fe:x 1\n", "1000-2000 r--p 0 fe:00 18446744073709551616\n", "1000-2000 r--p 0 fe:00\n", "2000-1000 r--p 0 fe:00 1\n"} {
 		if got, err := ParseAreas([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
 	}
 }
 
+// eachMapped, parseNumaMaps and parseSmaps are ReadMapped, ReadNumaMaps and ReadSmaps of a
+// text.
+func eachMapped(data []byte, each func(dev, inode uint64, sysV bool)) error {
+	for n, line := range lines(data) {
+		if err := mapped(n, line, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseNumaMaps(data []byte) (all []VMA, err error) {
+	var l NumaLine
+	for n, line := range lines(data) {
+		if err := l.Parse(n, line); err != nil {
+			return nil, err
+		}
+		v := l.VMA()
+		v.Nodes = slices.Clone(v.Nodes)
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func parseSmaps(data []byte) ([]SmapsArea, error) {
+	var p smapsParser
+	for n, line := range lines(data) {
+		if err := p.line(n, line); err != nil {
+			return nil, err
+		}
+	}
+	return p.end()
+}
+
 func TestEachMapped(t *testing.T) {
 	var got []uint64
-	err := EachMapped([]byte("559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/a\\040b (deleted)\n7f0000000000-7f0000001000 rw-s 00000000 00:00 0 \n"+
+	err := eachMapped([]byte("559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/a\\040b (deleted)\n7f0000000000-7f0000001000 rw-s 00000000 00:00 0 \n"+
 		"7f0000001000-7f0000002000 rw-s 00000000 103:1ab 18446744073709551615 \n"+
 		"7f0000002000-7f0000003000 rw-s 00000000 00:01 0                          /SYSV00000000 (deleted)\n"), func(dev, inode uint64, sysV bool) {
 		if got = append(got, dev, inode); sysV {

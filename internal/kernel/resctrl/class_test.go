@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"homenode/internal/action"
-	"homenode/internal/kernel/resctrltest"
+	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/unit"
 )
 
@@ -56,7 +56,7 @@ func TestClass(t *testing.T) {
 func TestClassProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
-		fs := resctrltest.New()
+		fs := kerneltest.NewResctrl()
 		fs.Ways = 1 + r.IntN(32)
 		fs.MinBits = 1 + r.IntN(min(fs.Ways, 3))
 		fs.Shareable = r.Uint64() & (1<<fs.Ways - 1)

@@ -14,7 +14,7 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/action"
-	"homenode/internal/kernel/resctrltest"
+	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -24,7 +24,7 @@ import (
 // bench is a host of cgroups with threads, under a fake resctrl.
 type bench struct {
 	t    *testing.T
-	fs   *resctrltest.FS
+	fs   *kerneltest.Resctrl
 	mon  *Monitor
 	tids map[string][]int
 	now  time.Time
@@ -35,7 +35,7 @@ type bench struct {
 	counted map[string]bool
 }
 
-func newBench(t *testing.T, fs *resctrltest.FS, cfg Config, n, threads int) *bench {
+func newBench(t *testing.T, fs *kerneltest.Resctrl, cfg Config, n, threads int) *bench {
 	t.Helper()
 	b := &bench{t: t, fs: fs, tids: map[string][]int{}, rate: map[string]uint64{}, counted: map[string]bool{}, now: time.Unix(1000, 0)}
 	for i := range n {
@@ -101,7 +101,7 @@ func (b *bench) rounds(n int) (w window.Window) {
 func get(w window.Window, id string) window.Workload { wl, _ := w.Workload(id); return wl }
 
 func TestMeasured(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	fs.Stale = true
 	b := newBench(t, fs, Config{}, 3, 4)
 	for n, want := range []bool{false, false, true, true} { // a group; a base; figures
@@ -127,7 +127,7 @@ func TestMeasured(t *testing.T) {
 // Forked threads are in the group by themselves. A thread from outside is added, and the
 // window in which it came is an estimate. A thread that leaves goes back.
 func TestFollow(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	b := newBench(t, fs, Config{}, 2, 2)
 	b.rounds(3)
 	const id = "/w/000"
@@ -156,7 +156,7 @@ func TestFollow(t *testing.T) {
 
 // vanishing ends a thread just before it is moved.
 type vanishing struct {
-	*resctrltest.FS
+	*kerneltest.Resctrl
 	tid int
 }
 
@@ -164,7 +164,7 @@ func (v *vanishing) Write(file, text string) error {
 	if text == fmt.Sprint(v.tid) {
 		return &errno{sys.ESRCH}
 	}
-	return v.FS.Write(file, text)
+	return v.Resctrl.Write(file, text)
 }
 
 type errno struct{ error }
@@ -173,7 +173,7 @@ func (e *errno) Unwrap() error { return e.error }
 
 // What another process has grouped is left alone, and so are its groups.
 func TestOthers(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	b := newBench(t, fs, Config{}, 4, 2)
 	must(t, fs.Make("theirs"), fs.Make("mon_groups/pqos"), fs.Make("mon_groups/homenode-mon-mine"), fs.Write("theirs/tasks", "1000"), fs.Write("mon_groups/pqos/tasks", "2001"))
 	w := b.rounds(4)
@@ -205,7 +205,7 @@ func must(t *testing.T, errs ...error) {
 
 // What a killed homenode left is removed by the next one; a recorded tree is only read.
 func TestLeftovers(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	b := newBench(t, fs, Config{}, 3, 1)
 	b.rounds(2)
 	if len(fs.Groups()) != 3 {
@@ -241,7 +241,7 @@ func TestLeftovers(t *testing.T) {
 // More workloads than RMIDs: all get their turn, large ones more often, approved ones
 // sooner. Those without a group are estimated by what was learnt of them.
 func TestRotation(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	fs.RMIDs, fs.Limbo = 8, 1 // default, 2 reserved: 5
 	service := func(id string) (string, bool) { return "s", id == "/w/017" }
 	b := newBench(t, fs, Config{Service: service}, 20, 1)
@@ -288,7 +288,7 @@ func TestRotation(t *testing.T) {
 // No RMID is available: no other workload loses its group, and it is tried less and less
 // often.
 func TestLimbo(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	b := newBench(t, fs, Config{}, 3, 1)
 	tries := 0
 	fs.Before = func(op, name string) error {
@@ -310,18 +310,18 @@ func TestLimbo(t *testing.T) {
 // Impossible figures are unknown, whatever they look like.
 func TestUnbelievable(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   func(fs *resctrltest.FS, g string)
+		do   func(fs *kerneltest.Resctrl, g string)
 		want string
 	}{
-		"backwards":   {func(fs *resctrltest.FS, g string) { fs.Counts(g, 1).Total -= 1 << 20 }, "backwards in domain 1"},
-		"wrap":        {func(fs *resctrltest.FS, g string) { fs.Counts(g, 0).Total += 1 << 45 }, "can carry"},
-		"unavailable": {func(fs *resctrltest.FS, g string) { fs.Words["mbm_total_bytes"] = "Unavailable" }, "Unavailable in domain 0"},
-		"unassigned":  {func(fs *resctrltest.FS, g string) { fs.Words["mbm_total_bytes"] = "Unassigned" }, "Unassigned"},
-		"stands":      {func(fs *resctrltest.FS, g string) { fs.Counts(g, 0).Total -= 256e6 }, "stood still"},
-		"hotplug":     {func(fs *resctrltest.FS, g string) { fs.Domains = fs.Domains[:1] }, "changed"},
-		"local":       {func(fs *resctrltest.FS, g string) { fs.Counts(g, 0).Local += 1 << 30 }, ""},
+		"backwards":   {func(fs *kerneltest.Resctrl, g string) { fs.Counts(g, 1).Total -= 1 << 20 }, "backwards in domain 1"},
+		"wrap":        {func(fs *kerneltest.Resctrl, g string) { fs.Counts(g, 0).Total += 1 << 45 }, "can carry"},
+		"unavailable": {func(fs *kerneltest.Resctrl, g string) { fs.Words["mbm_total_bytes"] = "Unavailable" }, "Unavailable in domain 0"},
+		"unassigned":  {func(fs *kerneltest.Resctrl, g string) { fs.Words["mbm_total_bytes"] = "Unassigned" }, "Unassigned"},
+		"stands":      {func(fs *kerneltest.Resctrl, g string) { fs.Counts(g, 0).Total -= 256e6 }, "stood still"},
+		"hotplug":     {func(fs *kerneltest.Resctrl, g string) { fs.Domains = fs.Domains[:1] }, "changed"},
+		"local":       {func(fs *kerneltest.Resctrl, g string) { fs.Counts(g, 0).Local += 1 << 30 }, ""},
 	} {
-		fs := resctrltest.New()
+		fs := kerneltest.NewResctrl()
 		b := newBench(t, fs, Config{}, 1, 2)
 		id, g := "/w/000", "mon_groups/"+MonName("/w/000")
 		fs.Moves(1000, 1, 1<<30, 1<<30)
@@ -356,7 +356,7 @@ func TestUnbelievable(t *testing.T) {
 
 // A workload that is isolated is counted in its own control group.
 func TestIsolated(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	b := newBench(t, fs, Config{}, 2, 2)
 	b.rounds(3)
 	dir := ControlName("/w/000")
@@ -380,7 +380,7 @@ func TestIsolated(t *testing.T) {
 
 // Of two workloads, one above the other, only one has a group.
 func TestNested(t *testing.T) {
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	b := newBench(t, fs, Config{}, 1, 2)
 	b.tids["/w/000/below"] = []int{1001}
 	w := b.rounds(4)
@@ -402,7 +402,7 @@ func TestNested(t *testing.T) {
 func TestEveryFailure(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
 		for stop := 1; ; stop++ {
-			fs := resctrltest.New()
+			fs := kerneltest.NewResctrl()
 			fs.RMIDs = 6
 			must(t, fs.Make("theirs"))
 			fs.Start(5)
@@ -450,7 +450,7 @@ func TestDomains(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// A cache of two nodes, and a kernel that does not distinguish them.
-	fs := resctrltest.New()
+	fs := kerneltest.NewResctrl()
 	b := newBench(t, fs, Config{}, 1, 1)
 	b.mon.clusters = severalNodes(got)
 	b.round()

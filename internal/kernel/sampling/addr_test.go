@@ -17,7 +17,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/kernel/procfs"
+	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 )
 
@@ -357,17 +357,17 @@ func TestBadConfigIsRefused(t *testing.T) {
 
 func TestDecisionTable(t *testing.T) {
 	for _, c := range []struct {
-		cpu  procfs.CPUModel
+		cpu  event.CPU
 		want string
 		text string
 	}{
-		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x55}, "intel-skx", ""},
-		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x8f}, "intel-spr", ""},
-		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0xad}, "intel-gnr", ""},
-		{procfs.CPUModel{Implementer: 0x41, Part: 0xd40}, "", "SPE"},
-		{procfs.CPUModel{Implementer: 0x48, Part: 0xd01}, "", "SPE"},
-		{procfs.CPUModel{Implementer: 0x46, Part: 0x001}, "", "implementer 0x46"},
-		{procfs.CPUModel{}, "", "no event is known"},
+		{event.CPU{Vendor: "GenuineIntel", Family: 6, Model: 0x55}, "intel-skx", ""},
+		{event.CPU{Vendor: "GenuineIntel", Family: 6, Model: 0x8f}, "intel-spr", ""},
+		{event.CPU{Vendor: "GenuineIntel", Family: 6, Model: 0xad}, "intel-gnr", ""},
+		{event.CPU{Implementer: 0x41, Part: 0xd40}, "", "SPE"},
+		{event.CPU{Implementer: 0x48, Part: 0xd01}, "", "SPE"},
+		{event.CPU{Implementer: 0x46, Part: 0x001}, "", "implementer 0x46"},
+		{event.CPU{}, "", "no event is known"},
 	} {
 		got, err := tableFor(c.cpu)
 		if got.Name != c.want || c.text == "" && err != nil || c.text != "" && (!errors.Is(err, unix.ErrNotSupported) || !strings.Contains(err.Error(), c.text)) {

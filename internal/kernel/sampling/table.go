@@ -98,11 +98,7 @@ func Detect(root unix.Root) (Table, error) {
 	if err == nil && strings.Contains(string(id), labIdentifier) {
 		return Lab, nil
 	}
-	data, err := buf.ReadFile(root.Path("/proc/cpuinfo"))
-	if err != nil {
-		return Table{}, unix.Explain("read", root.Path("/proc/cpuinfo"), "", err)
-	}
-	cpu, err := procfs.ParseCPUInfo(data)
+	cpu, err := unix.Parsed(&buf, root.Path("/proc/cpuinfo"), procfs.ParseCPUInfo)
 	if err != nil {
 		return Table{}, err
 	}
@@ -135,8 +131,8 @@ func ibs(root unix.Root, buf *unix.Buffer) (Table, error) {
 	return Table{Name: "amd-ibs", How: unit.HowMeasured, Note: "never run on hardware", Loads: op, Stores: op}, nil
 }
 
-func tableFor(cpu procfs.CPUModel) (Table, error) {
-	known := event.For(event.CPU{Vendor: cpu.Vendor, Family: cpu.Family, Model: cpu.Model, Stepping: cpu.Stepping, Implementer: cpu.Implementer, Part: cpu.Part, Mixed: cpu.Mixed})
+func tableFor(cpu event.CPU) (Table, error) {
+	known := event.For(cpu)
 	switch {
 	case known.Name != event.GenericName:
 		return tableOf(known)

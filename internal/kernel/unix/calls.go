@@ -3,6 +3,7 @@
 package unix
 
 import (
+	"context"
 	"os"
 	"time"
 	"unsafe"
@@ -104,6 +105,18 @@ func ProcessCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(ts.Nano())
+}
+
+// Sleep waits until d is over or ctx is done, and then returns its error.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // RaiseFileLimit lifts the soft limit of open files to the hard one and returns

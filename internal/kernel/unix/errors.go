@@ -62,16 +62,3 @@ var classes = []struct{ errno, kind error }{
 	{sys.EPERM, ErrNotPermitted}, {sys.EACCES, ErrNotPermitted}, {sys.EROFS, ErrNotPermitted},
 	{sys.ENOSYS, ErrNotSupported}, {sys.EOPNOTSUPP, ErrNotSupported},
 }
-
-// Answer is the result of a probe.
-type Answer int
-
-// A probe that could not tell is asked again next time; it is never cached.
-const (
-	CouldNotTell Answer = iota
-	No
-	Yes
-)
-
-// String is "yes", "no" or "could not tell".
-func (a Answer) String() string { return [...]string{"could not tell", "no", "yes"}[a] }

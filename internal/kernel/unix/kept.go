@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -31,6 +33,42 @@ func (buf *Buffer) ReadFile(path string) ([]byte, error) {
 	k := Kept{Path: path}
 	defer k.Close()
 	return k.Read(buf)
+}
+
+// Parsed reads a whole small file and parses it.
+func Parsed[T any](buf *Buffer, path string, parse func([]byte) (T, error)) (v T, err error) {
+	data, err := buf.ReadFile(path)
+	if err != nil {
+		return v, Explain("read", path, "", err)
+	}
+	return parse(data)
+}
+
+// Text is a small file without the blanks around it; "" when it cannot be read.
+func (buf *Buffer) Text(path string) string {
+	data, err := buf.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
+}
+
+// IDs lists the names in a directory of proc that are numbers, ascending: the processes in
+// /proc, the threads in /proc/PID/task.
+func IDs(path string) (ids []int, err error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		if id, err := strconv.Atoi(name); err == nil && id > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, err
 }
 
 // Kept is a file that stays open between rounds. Files of proc, sysfs and

@@ -3,6 +3,8 @@
 package unix
 
 import (
+	"iter"
+	"runtime/debug"
 	"unsafe"
 
 	sys "golang.org/x/sys/unix"
@@ -19,3 +21,27 @@ func Mincore(part []byte, in []byte) error {
 	}
 	return nil
 }
+
+// TouchEach reads a byte of a mapping at each offset, so that its page is there. It stops
+// at a page that cannot be had (SIGBUS): the file ends before it, its disk fails, or there
+// is no memory for it. It returns how many were read, and the offset that it tried last.
+func TouchEach(mem []byte, offsets iter.Seq[int]) (done, last int) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			if _, fault := r.(interface{ Addr() uintptr }); !fault {
+				panic(r)
+			}
+		}
+	}()
+	var sum byte
+	for last = range offsets {
+		sum += mem[last]
+		done++
+	}
+	sink = sum
+	return done, last
+}
+
+// sink keeps the reads of TouchEach.
+var sink byte //nolint:unused // writing it is its use

@@ -21,14 +21,15 @@ const (
 	PolicyWeightedInterleave MemPolicy = "weighted-interleave" // by the weights in /sys/kernel/mm/mempolicy
 )
 
-// modes are the numbers in include/uapi/linux/mempolicy.h, which x/sys does not
-// all have, and the kernel that has them first.
-var modes = []struct {
+// mode is how the kernel and numactl(8) call a policy.
+type mode struct {
 	policy  MemPolicy
-	number  int
-	since   string // "" = older than any that we run on
-	numactl string
-}{
+	number  int    // in include/uapi/linux/mempolicy.h; x/sys does not have all of them
+	since   string // first kernel with it; "" = older than any kernel that we support
+	numactl string // its flag
+}
+
+var modes = []mode{
 	{PolicyLocal, 4, "", "--localalloc"},
 	{PolicyBind, 2, "", "--membind"},
 	{PolicyPreferred, 1, "", "--preferred"},
@@ -37,7 +38,7 @@ var modes = []struct {
 	{PolicyWeightedInterleave, 6, "6.9", "--weighted-interleave"},
 }
 
-// MemPolicies are all policies.
+// MemPolicies returns all policies.
 func MemPolicies() (all []MemPolicy) {
 	for _, m := range modes {
 		all = append(all, m.policy)
@@ -45,7 +46,7 @@ func MemPolicies() (all []MemPolicy) {
 	return all
 }
 
-// MemPolicyNames are all names, for help and messages.
+// MemPolicyNames lists all names, for help and messages.
 func MemPolicyNames() string {
 	var names []string
 	for _, p := range MemPolicies() {
@@ -62,38 +63,27 @@ func ParseMemPolicy(text string) (MemPolicy, error) {
 	return "", fmt.Errorf("policy %q: no such policy: want %s", text, MemPolicyNames())
 }
 
-// Known says that it is one of All.
+// Known says that it is one of MemPolicies.
 func (p MemPolicy) Known() bool { return slices.Contains(MemPolicies(), p) }
 
-// TakesNodes says that it is about nodes that are named.
+// TakesNodes says that the policy names nodes.
 func (p MemPolicy) TakesNodes() bool { return p.Known() && p != PolicyLocal }
 
-// Number is the kernel's; 0, MPOL_DEFAULT, of none.
-func (p MemPolicy) Number() int {
+// mode is the zero mode for none: 0 is MPOL_DEFAULT.
+func (p MemPolicy) mode() mode {
 	for _, m := range modes {
 		if m.policy == p {
-			return m.number
+			return m
 		}
 	}
-	return 0
+	return mode{}
 }
 
-// Since is the first kernel that has it; "" = older than any that we run on.
-func (p MemPolicy) Since() string {
-	for _, m := range modes {
-		if m.policy == p {
-			return m.since
-		}
-	}
-	return ""
-}
+// Number is the kernel's number of the policy; 0, MPOL_DEFAULT, for none.
+func (p MemPolicy) Number() int { return p.mode().number }
 
-// Numactl is numactl(8)'s flag for it.
-func (p MemPolicy) Numactl() string {
-	for _, m := range modes {
-		if m.policy == p {
-			return m.numactl
-		}
-	}
-	return ""
-}
+// Since is the first kernel with the policy; "" = older than any kernel that we support.
+func (p MemPolicy) Since() string { return p.mode().since }
+
+// Numactl is the policy's flag of numactl(8).
+func (p MemPolicy) Numactl() string { return p.mode().numactl }

@@ -24,8 +24,8 @@ func nodemask(nodes set.NodeSet) (unsafe.Pointer, uintptr) {
 // maxnode − 1 of them (TestLiveHighestBit).
 func maxnode(mask []uint64) uintptr { return uintptr(len(mask)*64 + 1) }
 
-// GetMemPolicy is the calling thread's policy. It needs room for every node that the kernel
-// could have (kernel_get_mempolicy in mm/mempolicy.c refuses less).
+// GetMemPolicy reads the calling thread's policy. The mask must have room for every node
+// that the kernel could have (kernel_get_mempolicy in mm/mempolicy.c refuses less).
 func GetMemPolicy() (mode int, nodes set.NodeSet, err error) {
 	var number int32
 	var mask [(set.MaxNode + 64) / 64]uint64
@@ -38,8 +38,8 @@ func GetMemPolicy() (mode int, nodes set.NodeSet, err error) {
 }
 
 // SetMemPolicy sets the policy of the calling thread, which the caller holds with
-// runtime.LockOSThread. The mode is a number, so that one that Get returned can be
-// restored.
+// runtime.LockOSThread. The mode is a number, so that the one that
+// GetMemPolicy returned can be restored.
 func SetMemPolicy(mode int, nodes set.NodeSet) error {
 	at, bits := nodemask(nodes)
 	_, _, errno := sys.RawSyscall(sys.SYS_SET_MEMPOLICY, uintptr(mode), uintptr(at), bits)
@@ -47,7 +47,7 @@ func SetMemPolicy(mode int, nodes set.NodeSet) error {
 }
 
 // Mbind sets the policy of whole pages of this process. The flags are those of
-// unix.Pager: with 0, pages that exist stay where they are.
+// Pager.MovePages: with 0, pages that exist stay where they are.
 func Mbind(mem []byte, p MemPolicy, nodes set.NodeSet, flags int) error {
 	at, bits := nodemask(nodes)
 	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), uintptr(p.Number()),

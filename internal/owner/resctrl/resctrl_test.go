@@ -18,7 +18,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/resctrl"
-	"homenode/internal/kernel/resctrltest"
+
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -30,7 +30,7 @@ const cg = "/sys/fs/cgroup"
 // host has the cgroups /a (threads 10, 11), /b (20) and /a/below (11), and kubelet's.
 type host struct {
 	t    *testing.T
-	fs   *resctrltest.FS
+	fs   *kerneltest.Resctrl
 	root unix.Root
 	dir  string
 	j    *journal.Journal
@@ -43,7 +43,7 @@ func boot(t *testing.T) *host {
 		dir = t.TempDir()
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	h := &host{t: t, fs: resctrltest.New(), dir: filepath.Join(dir, "journal"), root: kerneltest.Tree(t, kerneltest.Files{
+	h := &host{t: t, fs: kerneltest.NewResctrl(), dir: filepath.Join(dir, "journal"), root: kerneltest.Tree(t, kerneltest.Files{
 		"/proc/self/mountinfo":     "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 		"/proc/cpuinfo":            "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\n\n",
 		cg + "/cgroup.controllers": "cpuset\n",

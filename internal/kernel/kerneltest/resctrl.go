@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resctrltest
+package kerneltest
 
 import (
 	"fmt"
@@ -14,8 +14,11 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// FS is a fake; New makes one of two domains.
-type FS struct {
+// Resctrl is a resctrl file system in memory: mkdir makes the files, RMIDs and CLOSIDs run
+// out and rest in limbo, tasks belong to one group of each kind, and counters advance as
+// tasks move bytes. It does what Documentation/filesystems/resctrl.rst and fs/resctrl say;
+// real hardware was never compared with it. NewResctrl makes one of two domains.
+type Resctrl struct {
 	RMIDs, CLOSIDs int
 	Limbo          int // ticks for which a freed RMID cannot be used
 	Domains        []int
@@ -55,9 +58,9 @@ type Counts struct{ Total, Local, LLC uint64 }
 
 type task struct{ control, mon string }
 
-// New has 2 domains, 20 ways, MB in percent, 16 RMIDs and 4 CLOSIDs.
-func New() *FS {
-	f := &FS{
+// NewResctrl has 2 domains, 20 ways, MB in percent, 16 RMIDs and 4 CLOSIDs.
+func NewResctrl() *Resctrl {
+	f := &Resctrl{
 		RMIDs: 16, CLOSIDs: 4, Domains: []int{0, 1}, Ways: 20, Shareable: 0xc0000, MinBits: 1, Least: 10, Step: 10, MB: 100,
 		Features: []string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"}, Words: map[string]string{},
 		groups: map[string]*group{}, tasks: map[int]*task{}, Extra: map[string]string{},
@@ -66,7 +69,7 @@ func New() *FS {
 	return f
 }
 
-func (f *FS) newGroup(control bool) *group {
+func (f *Resctrl) newGroup(control bool) *group {
 	f.next++
 	g := &group{id: f.next, control: control, counts: map[int]*Counts{}, readOnce: map[string]bool{}, mask: map[string]map[int]uint64{"L3": {}, "MB": {}}}
 	for _, d := range f.Domains {
@@ -77,26 +80,26 @@ func (f *FS) newGroup(control bool) *group {
 }
 
 // Start makes tasks in the default group.
-func (f *FS) Start(tids ...int) {
+func (f *Resctrl) Start(tids ...int) {
 	for _, tid := range tids {
 		f.tasks[tid] = &task{}
 	}
 }
 
 // Fork makes a task in its parent's group.
-func (f *FS) Fork(parent, child int) { t := *f.tasks[parent]; f.tasks[child] = &t }
+func (f *Resctrl) Fork(parent, child int) { t := *f.tasks[parent]; f.tasks[child] = &t }
 
 // End ends a task.
-func (f *FS) End(tid int) { delete(f.tasks, tid) }
+func (f *Resctrl) End(tid int) { delete(f.tasks, tid) }
 
 // Tick advances time: RMIDs leave limbo.
-func (f *FS) Tick() {
+func (f *Resctrl) Tick() {
 	f.now++
 	f.limbo = slices.DeleteFunc(f.limbo, func(at int) bool { return at <= f.now })
 }
 
 // Moves makes a task move bytes in a domain.
-func (f *FS) Moves(tid, domain int, total, local uint64) {
+func (f *Resctrl) Moves(tid, domain int, total, local uint64) {
 	t := f.tasks[tid]
 	g := f.groups[t.mon]
 	if t.mon == "" {
@@ -107,7 +110,7 @@ func (f *FS) Moves(tid, domain int, total, local uint64) {
 }
 
 // Group is the group of a task: the path of its innermost group.
-func (f *FS) Group(tid int) string {
+func (f *Resctrl) Group(tid int) string {
 	t := f.tasks[tid]
 	if t.mon != "" {
 		return t.mon
@@ -116,15 +119,15 @@ func (f *FS) Group(tid int) string {
 }
 
 // Groups are the paths of all but the default one.
-func (f *FS) Groups() []string {
+func (f *Resctrl) Groups() []string {
 	all := slices.Sorted(maps.Keys(f.groups))
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
 // Counts is the count of a group's own RMID, to be changed.
-func (f *FS) Counts(name string, domain int) *Counts { return f.groups[name].counts[domain] }
+func (f *Resctrl) Counts(name string, domain int) *Counts { return f.groups[name].counts[domain] }
 
-func (f *FS) before(op, name string) error {
+func (f *Resctrl) before(op, name string) error {
 	if f.Before == nil {
 		return nil
 	}
@@ -134,7 +137,7 @@ func (f *FS) before(op, name string) error {
 	return nil
 }
 
-func (f *FS) done(op, name string) error {
+func (f *Resctrl) done(op, name string) error {
 	f.status = "ok"
 	if f.After != nil {
 		f.After(op, name)
@@ -142,13 +145,13 @@ func (f *FS) done(op, name string) error {
 	return nil
 }
 
-func (f *FS) fail(op, name string, errno sys.Errno, why string) error {
+func (f *Resctrl) fail(op, name string, errno sys.Errno, why string) error {
 	f.status = why
 	return &fs.PathError{Op: op, Path: name, Err: errno}
 }
 
 // ID is a group's inode.
-func (f *FS) ID(dir string) (uint64, error) {
+func (f *Resctrl) ID(dir string) (uint64, error) {
 	if err := f.before("id", dir); err != nil {
 		return 0, err
 	}
@@ -160,7 +163,7 @@ func (f *FS) ID(dir string) (uint64, error) {
 }
 
 // Dirs lists directories.
-func (f *FS) Dirs(dir string) (names []string, err error) {
+func (f *Resctrl) Dirs(dir string) (names []string, err error) {
 	if err := f.before("dirs", dir); err != nil {
 		return nil, err
 	}
@@ -190,7 +193,7 @@ func (f *FS) Dirs(dir string) (names []string, err error) {
 }
 
 // Make is mkdir(2).
-func (f *FS) Make(dir string) error {
+func (f *Resctrl) Make(dir string) error {
 	if err := f.before("make", dir); err != nil {
 		return err
 	}
@@ -212,7 +215,7 @@ func (f *FS) Make(dir string) error {
 	return f.done("make", dir)
 }
 
-func (f *FS) controls() (n int) {
+func (f *Resctrl) controls() (n int) {
 	for _, g := range f.groups {
 		if g.control {
 			n++
@@ -222,7 +225,7 @@ func (f *FS) controls() (n int) {
 }
 
 // Remove is rmdir(2): tasks fall back to the group above.
-func (f *FS) Remove(dir string) error {
+func (f *Resctrl) Remove(dir string) error {
 	if err := f.before("remove", dir); err != nil {
 		return err
 	}
@@ -252,7 +255,7 @@ func (f *FS) Remove(dir string) error {
 }
 
 // Write is a write to tasks or schemata.
-func (f *FS) Write(file, text string) error {
+func (f *Resctrl) Write(file, text string) error {
 	if err := f.before("write", file); err != nil {
 		return err
 	}
@@ -276,7 +279,7 @@ func (f *FS) Write(file, text string) error {
 	return f.done("write", file)
 }
 
-func (f *FS) writeTask(dir string, g *group, text string) error {
+func (f *Resctrl) writeTask(dir string, g *group, text string) error {
 	tid, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
 		return f.fail("write", dir, sys.EINVAL, "Task list parsing error")
@@ -297,7 +300,7 @@ func (f *FS) writeTask(dir string, g *group, text string) error {
 }
 
 // writeSchemata parses all lines first and then applies them, as the kernel does.
-func (f *FS) writeSchemata(g *group, text string) error {
+func (f *Resctrl) writeSchemata(g *group, text string) error {
 	type set struct {
 		resource string
 		domain   int
@@ -329,7 +332,7 @@ func (f *FS) writeSchemata(g *group, text string) error {
 	return nil
 }
 
-func (f *FS) valid(name string, v uint64) (uint64, error) {
+func (f *Resctrl) valid(name string, v uint64) (uint64, error) {
 	if name == "MB" {
 		if f.MB == 100 && (v < f.Least || v > 100) || v < f.Least {
 			return 0, fmt.Errorf("MB value %d out of range [%d,%d]", v, f.Least, f.MB)
@@ -353,7 +356,7 @@ func (f *FS) valid(name string, v uint64) (uint64, error) {
 }
 
 // Read reads a file.
-func (f *FS) Read(file string) ([]byte, error) {
+func (f *Resctrl) Read(file string) ([]byte, error) {
 	if err := f.before("read", file); err != nil {
 		return nil, err
 	}
@@ -377,7 +380,7 @@ func (f *FS) Read(file string) ([]byte, error) {
 	return nil, f.fail("open", file, sys.ENOENT, "")
 }
 
-func (f *FS) info(file string) (string, bool) {
+func (f *Resctrl) info(file string) (string, bool) {
 	if text, ok := f.Extra[file]; ok {
 		return text, true
 	}
@@ -397,7 +400,7 @@ func (f *FS) info(file string) (string, bool) {
 	return text, ok
 }
 
-func (f *FS) tasksOf(dir string, g *group) string {
+func (f *Resctrl) tasksOf(dir string, g *group) string {
 	var out strings.Builder
 	for _, tid := range slices.Sorted(maps.Keys(f.tasks)) {
 		if t := f.tasks[tid]; g.control && t.control == dir || !g.control && t.mon == dir {
@@ -407,7 +410,7 @@ func (f *FS) tasksOf(dir string, g *group) string {
 	return out.String()
 }
 
-func (f *FS) schemata(g *group) string {
+func (f *Resctrl) schemata(g *group) string {
 	var out strings.Builder
 	for _, r := range []struct{ name, format string }{{"MB", "%d=%4d"}, {"L3", "%d=%05x"}} {
 		var parts []string
@@ -419,7 +422,7 @@ func (f *FS) schemata(g *group) string {
 	return out.String()
 }
 
-func (f *FS) count(dir string, g *group, domain int, file string) string {
+func (f *Resctrl) count(dir string, g *group, domain int, file string) string {
 	if word := f.Words[file]; word != "" {
 		return word
 	}
