@@ -89,7 +89,6 @@ type load struct {
 	swapped, full     int
 	released, brought int
 	pinned            int // threads that another process tied
-	knows             int // threads that know more than one node
 }
 
 // mean is a sum and the number of its terms.

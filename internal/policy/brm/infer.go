@@ -105,7 +105,6 @@ func (r *round) figures(l *load, m *Memory) {
 		}
 		m.Stall = unit.Some(now)
 	}
-	l.knows = response.n
 	v := &l.verdict
 	v.stall = m.Stall
 	v.response = unit.OptOf(response.get()) // 2

@@ -26,7 +26,8 @@
 //
 // The generator is frozen: what seed 1 means must not change, or models that were
 // trained on it cannot be compared. A change to what it draws is a new
-// GeneratorVersion, and a test holds its bytes.
+// GeneratorVersion, and a test holds its bytes. Its products are converted before they are
+// added (float64(a*b) + c), so that a seed is the same fleet on every architecture.
 //
 // All figures are modelled.
 //
