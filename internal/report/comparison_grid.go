@@ -4,7 +4,6 @@ package report
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"homenode/internal/experiment"
@@ -163,7 +162,7 @@ func countable(a experiment.Arm, o unit.Opt[float64], print func(float64) string
 
 // shareOfCPU is often small, but not nothing.
 func shareOfCPU(v float64) string {
-	text := strconv.FormatFloat(v*100, 'f', 2, 64)
+	text := render.Fixed(v*100, 2)
 	if v > 0 && text == "0.00" {
 		text = "< 0.01"
 	}

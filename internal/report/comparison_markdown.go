@@ -37,7 +37,7 @@ func ComparisonMarkdown(w io.Writer, c experiment.Comparison) error {
 	return err
 }
 
-func markdownFacts(facts []fact) string {
+func markdownFacts(facts []render.Fact) string {
 	var lines []string
 	for _, f := range facts {
 		lines = append(lines, f.Name+": "+f.Text)

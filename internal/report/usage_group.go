@@ -53,8 +53,8 @@ func (p *usagePage) headlineOf(s snapshot.Snapshot, wl window.Workload) {
 	} else {
 		p.wrapped("  ", "share of local DRAM reads: unknown ("+f.LocalAccessRatio.From+")")
 	}
-	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, cpus), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode),
-		estimated(wl.CPUByNode), limit(wl.Quota, cpus)))
+	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, render.CPUs), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode),
+		estimated(wl.CPUByNode), limit(wl.Quota, render.CPUs)))
 }
 
 // why is the reason for an unknown figure, in brackets.
@@ -93,7 +93,7 @@ func (p *usagePage) group(s snapshot.Snapshot, wl window.Workload, g snapshot.Gr
 		most += " (" + g.MemoryLimit.From + ")"
 	}
 	p.wrapped("  ", fmt.Sprintf("memory: %s used; limit: %s; out-of-memory kills while watched: %s%s", bytesOf(g.MemoryUsed), most,
-		show(g.OOMKills, whole), why(g.OOMKills)))
+		show(g.OOMKills, render.Integer), why(g.OOMKills)))
 	if len(g.Memory) != len(s.Machine.Nodes) {
 		return
 	}

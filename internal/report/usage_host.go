@@ -65,7 +65,7 @@ func busy(s snapshot.Snapshot, i int) string {
 		return unknown
 	}
 	n := s.Window.Nodes[i]
-	return show(n.CPUBusy, cpus) + "/" + strconv.Itoa(n.CPUs.Len())
+	return show(n.CPUBusy, render.CPUs) + "/" + strconv.Itoa(n.CPUs.Len())
 }
 
 // pools prints the hugetlb pools that have pages.
@@ -76,7 +76,7 @@ func (p *usagePage) pools(s snapshot.Snapshot) {
 			if pool.Total.Or(1) == 0 {
 				continue
 			}
-			rows = append(rows, []string{strconv.Itoa(n.ID), pool.PageSize.String(), show(pool.Total, whole), show(pool.Free, whole), show(pool.Surplus, whole)})
+			rows = append(rows, []string{strconv.Itoa(n.ID), pool.PageSize.String(), show(pool.Total, render.Integer), show(pool.Free, render.Integer), show(pool.Surplus, render.Integer)})
 		}
 	}
 	if len(rows) == 0 {

@@ -85,10 +85,10 @@ func timeTable(v experiment.Variation, s scale) variationTable {
 func sure(v experiment.Variation) string {
 	for _, a := range v.Arms {
 		if c := a.Time.CI.Coverage; c > 0 && c < experiment.Nominal {
-			return fmt.Sprintf("%.0f%% CI", 100*c)
+			return render.WholePercent(c) + " CI"
 		}
 	}
-	return fmt.Sprintf("%.0f%% CI", 100*experiment.Nominal)
+	return render.WholePercent(experiment.Nominal) + " CI"
 }
 
 // costTable leaves out figures that are unknown for every arm; a note names them.
