@@ -12,6 +12,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/unit"
 )
 
@@ -90,5 +91,5 @@ func cpusByNode(p *usagePage, nodes []machine.Node, by []unit.Value[float64]) st
 	}
 	const unknownFirst = 1e9
 	return byNode(p, nodes, by, func(v unit.Value[float64]) float64 { return v.Or(unknownFirst) },
-		func(v unit.Value[float64]) string { return show(v, render.CPUs) })
+		func(v unit.Value[float64]) string { return show(v, field.CPU.Unit.Print) })
 }

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/control"
 	"homenode/internal/journal"
+	"homenode/internal/kernel"
 	"homenode/internal/machine"
 	"homenode/internal/render/words"
 	"homenode/internal/window"
@@ -106,9 +107,9 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 
 // whole is a run from its first window until everything is restored.
 func (r *run) whole(ctx context.Context) error {
-	cpu := ownCPU()
+	cpu := kernel.ProcessCPU()
 	err := r.loop(ctx)
-	r.sum.CPUSeconds = (ownCPU() - cpu).Seconds()
+	r.sum.CPUSeconds = (kernel.ProcessCPU() - cpu).Seconds()
 	close(r.back)
 	return errors.Join(err, r.putBack())
 }
