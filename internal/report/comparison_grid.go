@@ -52,12 +52,7 @@ type armRow struct {
 	Ours, Ceiling bool
 	NotApplicable bool // has no cells
 	Span          int  // of the cells
-	Cells         []armCell
-}
-
-type armCell struct {
-	Text string
-	Best bool
+	Cells         []render.Cell
 }
 
 // armColumn is how one figure is taken from an arm.
@@ -83,7 +78,7 @@ func armRows(arms []experiment.Arm, columns []armColumn) []armRow {
 		out[i] = armRow{Title: a.Title, Ours: a.Name == ours, Ceiling: a.Name == ceiling, NotApplicable: !a.Applicable, Span: len(columns)}
 		for _, c := range columns {
 			if a.Applicable {
-				out[i].Cells = append(out[i].Cells, armCell{Text: c.text(a)})
+				out[i].Cells = append(out[i].Cells, render.Cell{Text: c.text(a)})
 			}
 		}
 	}

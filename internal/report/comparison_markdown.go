@@ -83,10 +83,8 @@ func markdownCells(r armRow, columns int) []string {
 			cells = append(cells, notApplicable)
 		case r.NotApplicable:
 			cells = append(cells, "")
-		case r.Cells[i].Best:
-			cells = append(cells, "**"+render.EscapeMarkdown(r.Cells[i].Text)+"**")
 		default:
-			cells = append(cells, render.EscapeMarkdown(r.Cells[i].Text))
+			cells = append(cells, r.Cells[i].Markdown())
 		}
 	}
 	return cells
