@@ -16,6 +16,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/render/words"
 	"homenode/internal/window"
 )
@@ -181,7 +182,7 @@ func (r *run) pause() time.Duration {
 	}
 	if !r.sum.Stretched {
 		r.sum.Stretched = true
-		r.problem(fmt.Sprintf("the period of %v is too short for %d threads: a window took %v; periods are stretched as needed", r.o.Period, r.o.Reader.Threads(), r.lasted.Round(time.Millisecond)))
+		r.problem(fmt.Sprintf("the period of %s is too short for %s: a window took %s; periods are stretched as needed", render.Span(r.o.Period), render.Count(r.o.Reader.Threads(), "thread"), render.Span(r.lasted)))
 	}
 	return 2 * r.lasted
 }
