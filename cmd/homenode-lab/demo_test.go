@@ -59,7 +59,11 @@ func TestDemoMixesHaveAgents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config, err := agent.ReadConfig(beside(path, agentSuffix))
+		layer, err := agent.ReadLayer(beside(path, agentSuffix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := agent.ParseLayers(layer)
 		if err != nil {
 			t.Fatal(err)
 		}

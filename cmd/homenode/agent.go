@@ -15,7 +15,6 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/journal"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/source"
@@ -74,11 +73,11 @@ func agentCommand() *cobra.Command {
 func agentConfig(file, state string) (agent.Config, error) {
 	var layers []agent.Layer
 	if file != "" {
-		text, err := unix.ReadAtMost(file, agent.MaxConfig)
+		layer, err := agent.ReadLayer(file)
 		if err != nil {
-			return agent.Config{}, exit.BadInput(fmt.Errorf("read configuration: %w", err))
+			return agent.Config{}, exit.BadInput(err)
 		}
-		layers = append(layers, agent.Layer{Name: file, Text: text})
+		layers = append(layers, layer)
 	}
 	if state != "" {
 		layers = append(layers, agent.Layer{Name: "--state", Text: fmt.Appendf(nil, "state_dir: %q", state)})

@@ -48,20 +48,8 @@ func eventsCommand() *cobra.Command {
 
 // wrapped joins names by commas, on lines that fit a terminal.
 func wrapped(names []string) string {
-	var b strings.Builder
-	line := 0
-	for i, n := range names {
-		if line+len(n) > 90 {
-			b.WriteString("\n")
-			line = 0
-		}
-		b.WriteString(n)
-		if i < len(names)-1 {
-			b.WriteString(", ")
-		}
-		line += len(n) + 2
-	}
-	return b.String()
+	const width = 91
+	return strings.Join(render.Wrap("", "", strings.Join(names, ", "), width), "\n")
 }
 
 // eventList is what -o json prints.
@@ -177,51 +165,62 @@ func (l eventList) print(w io.Writer, output string) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(l)
 	}
-	_, err := io.WriteString(w, l.text())
-	return err
+	return l.text(w)
 }
 
-func (l eventList) text() string {
-	var b strings.Builder
-	head := func(what, text string) { fmt.Fprintf(&b, "%-9s %s\n", what, text) }
-	head("table", l.Table+": "+l.Title)
+func (l eventList) text(w io.Writer) error {
+	p := cli.Screen().Terminal()
+	p.UTF8 = true
+	facts := []render.Fact{{Name: "table", Text: l.Table + ": " + l.Title}}
 	if l.Machine != "" {
-		head("machine", l.Machine)
+		facts = append(facts, render.Fact{Name: "machine", Text: l.Machine})
 	}
 	for _, c := range l.CPUs {
-		head("for", c)
+		facts = append(facts, render.Fact{Name: "for", Text: c})
 	}
 	for _, s := range l.Sources {
-		head("source", s.Title+", "+s.Version)
+		facts = append(facts, render.Fact{Name: "source", Text: s.Title + ", " + s.Version})
 	}
-	head("counts", l.How.String()+strings.Repeat(", "+l.Note, min(1, len(l.Note))))
-	fmt.Fprintf(&b, "\n%-18s  %-38s  %s\n", "FIELD", "CODE", "EVENT")
+	counts := l.How.String() + strings.Repeat(", "+l.Note, min(1, len(l.Note)))
+	p.Facts(append(facts, render.Fact{Name: "counts", Text: counts}), len("machine"))
+	p.Line("")
+	p.Table(l.table())
+	for _, c := range l.Controllers {
+		c.print(&p)
+	}
+	return p.Flush(w, "events")
+}
+
+// table has the ways to count each field, the best one first.
+func (l eventList) table() render.Table {
+	t := render.Table{Margin: 2, Columns: []render.Column{{Head: "FIELD", Left: true}, {Head: "CODE", Left: true}, {Head: "EVENT", Left: true}}}
 	for _, f := range l.Fields {
 		if f.Why != "" {
-			fmt.Fprintf(&b, "%-18s  %-38s  %s\n", f.Field, "unknown", f.Why)
+			t.Add(f.Field.String(), render.Unknown, f.Why)
 		}
 		for i, c := range f.Counts {
 			name := f.Field.String()
 			if i > 0 {
 				name = "  or"
 			}
-			fmt.Fprintf(&b, "%-18s  %-38s  %s\n", name, c.code(), c.names())
+			t.Add(name, c.code(), c.names())
 			if c.Note != "" {
-				fmt.Fprintf(&b, "%-18s  %-38s  (%s)\n", "", "", c.Note)
+				t.Add("", "", "("+c.Note+")")
 			}
 		}
 	}
-	for _, c := range l.Controllers {
-		for i, terms := range [][]string{c.Reads, c.Writes, c.All} {
-			if len(terms) > 0 {
-				fmt.Fprintf(&b, "%-18s  %s/%s/\n", []string{"controller reads", "controller writes", "controller lines"}[i], c.PMU, strings.Join(terms, "/ + "+c.PMU+"/"))
-			}
-		}
-		if c.Note != "" {
-			fmt.Fprintf(&b, "%-18s  (%s)\n", "", c.Note)
+	return t
+}
+
+func (c eventControllers) print(p *render.Terminal) {
+	for i, terms := range [][]string{c.Reads, c.Writes, c.All} {
+		if len(terms) > 0 {
+			p.Hanging([]string{"  controller reads   ", "  controller writes  ", "  controller lines   "}[i], c.PMU+"/"+strings.Join(terms, "/ + "+c.PMU+"/")+"/")
 		}
 	}
-	return b.String()
+	if c.Note != "" {
+		p.Wrapped("  ", "("+c.Note+")")
+	}
 }
 
 func (c eventCount) code() string {

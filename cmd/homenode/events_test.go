@@ -21,7 +21,7 @@ func runEvents(t *testing.T, args ...string) (string, error) {
 	cmd.SetArgs(append([]string{"events"}, args...))
 	cmd.SetOut(&out)
 	err := cmd.Execute()
-	return out.String(), err
+	return strings.Join(strings.Fields(out.String()), " "), err
 }
 
 func TestEvents(t *testing.T) {
@@ -30,7 +30,7 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	cpuinfo := "processor\t: 0\nvendor_id\t: AuthenticAMD\x1b[2J\ncpu family\t: 26\nmodel\t\t: 2\nstepping\t: 1\n"
-	for _, c := range []struct{ info, want string }{{strings.Replace(cpuinfo, "\x1b[2J", "", 1), "table     amd-zen5: AMD Zen 5 (Turin)"}, {cpuinfo, "table     generic: any CPU"}} {
+	for _, c := range []struct{ info, want string }{{strings.Replace(cpuinfo, "\x1b[2J", "", 1), "table amd-zen5: AMD Zen 5 (Turin)"}, {cpuinfo, "table generic: any CPU"}} {
 		if err := os.WriteFile(filepath.Join(root, "proc/cpuinfo"), []byte(c.info), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	out, err := runEvents(t, "--cpu", "amd-zen5")
-	for _, want := range []string{"r0964 + r1f71 + r1f72", "local_loads         r100000865", "  or                r0844", "never run on hardware", "uncore_waits        unknown", "cpu-cycles", "controller reads    amd_umc/event=0x0a,rdwrmask=0x1/"} {
+	for _, want := range []string{"r0964 + r1f71 + r1f72", "local_loads r100000865", "or r0844", "never run on hardware", "uncore_waits unknown", "cpu-cycles", "controller reads amd_umc/event=0x0a,rdwrmask=0x1/"} {
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("no %q: %v\n%s", want, err, out)
 		}

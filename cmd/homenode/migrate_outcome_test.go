@@ -107,7 +107,7 @@ func TestMigrateRefusesMode(t *testing.T) {
 		{"--cgroup /system.slice/db.service --to 1 --mode freeze --dry-run", "it belongs to systemd, which may be confused by that: use --direct-owner systemd to freeze it anyway"},
 		{"--cgroup /demo/a --to 1 --freeze-limit 1h", "--freeze-limit: that is for another --mode than live"},
 		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 0s", "--freeze-limit 0s: it must be longer than 0"},
-		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms", "freeze cgroup /demo/a: moving 120 MiB is expected to take 82ms, but it is thawed after --freeze-limit 10ms: give a longer limit, or use --mode live"},
+		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms", "freeze cgroup /demo/a: moving 120 MiB is expected to take 81.8 ms, but it is thawed after --freeze-limit 10ms: give a longer limit, or use --mode live"},
 		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms --partial", "--freeze-limit 10ms"},
 	})
 }

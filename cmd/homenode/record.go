@@ -16,6 +16,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/record"
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/source"
 )
 
@@ -82,7 +83,8 @@ func recordMachine(cmd *cobra.Command, f recordFlags) error {
 	} else if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "saved %d CPUs and %d nodes to %s: %d entries, %v before packing\n", len(m.CPUs), len(m.Nodes), f.out, len(saved.Files), saved.Bytes())
+	fmt.Fprintf(cmd.OutOrStdout(), "saved %s and %s to %s: %s, %v before packing\n", render.Count(len(m.CPUs), "CPU"), render.Count(len(m.Nodes), "node"), f.out,
+		render.Count(len(saved.Files), "entry"), saved.Bytes())
 	fmt.Fprintln(cmd.OutOrStdout(), "no serial numbers, host names, hardware addresses or command lines are in it")
 	fmt.Fprintf(cmd.OutOrStdout(), "'homenode topo --root %s' shows it\n", f.out)
 	return cli.Partly(cmd.ErrOrStderr(), append(problems, cli.Sentences(err)...))

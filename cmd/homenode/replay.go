@@ -15,7 +15,6 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/control/host"
 	"homenode/internal/exit"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/replay"
 	"homenode/internal/schema"
 	"homenode/internal/source"
@@ -108,11 +107,11 @@ func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err err
 	}
 	layers, name := []agent.Layer{base}, then.Name
 	if o.config != "" {
-		text, err := unix.ReadAtMost(o.config, agent.MaxConfig)
+		layer, err := agent.ReadLayer(o.config)
 		if err != nil {
-			return then, now, fmt.Errorf("read configuration: %w", err)
+			return then, now, err
 		}
-		layers, name = []agent.Layer{{Name: o.config, Text: text}}, o.config
+		layers, name = []agent.Layer{layer}, o.config
 	}
 	for _, s := range o.set {
 		text, err := settingText(s)

@@ -100,15 +100,6 @@ type fileConfig struct {
 // services.
 const MaxConfig = 1 << 20
 
-// ReadConfig reads a configuration file.
-func ReadConfig(file string) (Config, error) {
-	data, err := unix.ReadAtMost(file, MaxConfig)
-	if err != nil {
-		return Config{}, fmt.Errorf("read configuration: %w", err)
-	}
-	return ParseConfig(data, file)
-}
-
 // ParseConfig refuses unknown and duplicate keys, with line and excerpt.
 func ParseConfig(data []byte, file string) (Config, error) {
 	return ParseLayers(Layer{file, data})
@@ -118,6 +109,15 @@ func ParseConfig(data []byte, file string) (Config, error) {
 type Layer struct {
 	Name string // for error messages
 	Text []byte
+}
+
+// ReadLayer reads a configuration file.
+func ReadLayer(file string) (Layer, error) {
+	data, err := unix.ReadAtMost(file, MaxConfig)
+	if err != nil {
+		return Layer{}, fmt.Errorf("read configuration: %w", err)
+	}
+	return Layer{file, data}, nil
 }
 
 // ParseLayers is ParseConfig for several layers. Each layer overrides only the settings

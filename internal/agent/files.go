@@ -3,7 +3,6 @@
 package agent
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -218,5 +217,3 @@ func GroupID(name string) (int, error) {
 	}
 	return strconv.Atoi(g.Gid)
 }
-
-func compareText(a, b string) int { return cmp.Compare(a, b) }

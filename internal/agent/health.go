@@ -4,6 +4,7 @@ package agent
 
 import (
 	"fmt"
+	"homenode/internal/render"
 	"sync"
 	"time"
 )
@@ -77,7 +78,7 @@ func (p *pulse) health(now time.Time) Health {
 	case since.IsZero():
 		h.Why = append(h.Why, "it has not begun")
 	case !h.Alive:
-		h.Why = append(h.Why, fmt.Sprintf("no round has ended for %v: more than %d periods", now.Sub(since).Round(time.Millisecond), lateAfter))
+		h.Why = append(h.Why, fmt.Sprintf("no round has ended for %s: more than %d periods", render.Span(now.Sub(since)), lateAfter))
 	}
 	h.Ready = h.Alive
 	if p.window.IsZero() {
@@ -85,7 +86,7 @@ func (p *pulse) health(now time.Time) Health {
 		h.Why = append(h.Why, "no window has been read yet"+because(p.failure))
 	} else if age := now.Sub(p.window); age > limit {
 		h.Ready = false
-		h.Why = append(h.Why, fmt.Sprintf("the last window is %v old%s", age.Round(time.Millisecond), because(p.failure)))
+		h.Why = append(h.Why, fmt.Sprintf("the last window is %s old%s", render.Span(age), because(p.failure)))
 	}
 	if !p.journal {
 		h.Ready = false

@@ -17,6 +17,7 @@ import (
 
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -70,7 +71,7 @@ func (l *latencies) of(pattern, workload string, now time.Time, period time.Dura
 	case got.err != nil:
 		return unit.UnknownValue[float64](got.err.Error())
 	case got.age > stalePeriods*period:
-		return unit.UnknownValue[float64](fmt.Sprintf("%s is %v old", file, got.age.Round(time.Second)))
+		return unit.UnknownValue[float64](fmt.Sprintf("%s is %s old", file, render.Span(got.age)))
 	}
 	seconds, err := parseLatency(got.text)
 	if err != nil {

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -180,6 +181,6 @@ func (a *Agent) excludedNow(now time.Time) []Excluded {
 		}
 		all = append(all, Excluded{Workload: id, Until: until})
 	}
-	slices.SortFunc(all, func(x, y Excluded) int { return compareText(x.Workload, y.Workload) })
+	slices.SortFunc(all, func(x, y Excluded) int { return cmp.Compare(x.Workload, y.Workload) })
 	return all
 }

@@ -248,7 +248,7 @@ func TestConfigIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range []string{file, "/dev/zero"} {
-		if _, err := ReadConfig(f); !errors.Is(err, unix.ErrTooLarge) {
+		if _, err := ReadLayer(f); !errors.Is(err, unix.ErrTooLarge) {
 			t.Errorf("%s: %v", f, err)
 		}
 	}

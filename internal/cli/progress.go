@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,14 @@ type StatusLine struct {
 // NewStatusLine returns a status line on w, usually stderr.
 func NewStatusLine(w io.Writer) *StatusLine {
 	return &StatusLine{w: w, tty: IsTerminal(w), Every: quietFor, Clock: time.Now, shown: time.Now()}
+}
+
+// NewTerminalLine returns a status line that is for people at a terminal only: it does not
+// go into a log.
+func NewTerminalLine(w io.Writer) *StatusLine {
+	l := NewStatusLine(w)
+	l.Every = math.MaxInt64
+	return l
 }
 
 const (
@@ -97,9 +106,9 @@ func ProgressLine(w io.Writer) func(done, all int, text string) {
 	return func(done, all int, text string) {
 		elapsed, left := time.Since(start), ""
 		if done > 0 {
-			left = fmt.Sprintf(", about %s left", (elapsed / time.Duration(done) * time.Duration(all-done)).Round(10*time.Second))
+			left = fmt.Sprintf(", about %s left", render.Span((elapsed / time.Duration(done) * time.Duration(all-done)).Round(10*time.Second)))
 		}
 		head, _, _ := strings.Cut(text, ",")
-		line.Show(fmt.Sprint(done, head), fmt.Sprintf("[%d/%d %s%s] %s", done, all, elapsed.Round(time.Second), left, text))
+		line.Show(fmt.Sprint(done, head), fmt.Sprintf("[%d/%d %s%s] %s", done, all, render.Span(elapsed.Round(time.Second)), left, text))
 	}
 }

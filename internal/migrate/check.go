@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
@@ -16,6 +15,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -170,12 +170,8 @@ func (m *Move) checkLimit() error {
 	if m.job.Mode != migration.Freeze || !known || seconds <= limit.Seconds() {
 		return nil
 	}
-	long := "more than a year"
-	if seconds < (365 * 24 * time.Hour).Seconds() {
-		long = time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
-	}
 	return exit.BadInput(fmt.Errorf("freeze %s: moving %v is expected to take %s, but it is thawed after --freeze-limit %v: give a longer limit, or use --mode live",
-		m.target.name, m.report.Estimate.Bytes, long, limit))
+		m.target.name, m.report.Estimate.Bytes, render.Seconds(seconds), limit))
 }
 
 // leftOnPurpose says that pages stayed because the user asked for that.

@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
-// String is one line for people: "moved 12MiB in 40 calls, the longest 3.1ms; not
-// moved: 4KiB EACCES".
+// String is one line for people: "moved 12 MiB in 40 calls, the longest 3.1 ms;
+// not moved: 4 KiB EACCES".
 func (r Result) String() string {
-	s := fmt.Sprintf("moved %v in %d calls, the longest %v", r.Moved(), r.Calls, r.Longest.Round(time.Microsecond))
+	s := fmt.Sprintf("moved %v in %s, the longest %s", r.Moved(), render.Count(r.Calls, "call"), render.Span(r.Longest))
 	var why []string
 	for _, f := range r.Failures() {
 		why = append(why, fmt.Sprintf("%v %s", f.Bytes, f.Reason))

@@ -5,14 +5,16 @@ package render
 import (
 	"encoding/xml"
 	"fmt"
-	"html/template"
 	"math"
 	"strconv"
 	"strings"
 )
 
 // Canvas collects SVG elements; everything written to it is escaped.
-type Canvas struct{ strings.Builder }
+type Canvas struct {
+	strings.Builder
+	hatch string // id of the pattern for what is unknown
+}
 
 // Rect draws a rectangle; round is the radius of its corners.
 func (c *Canvas) Rect(x, y, w, h float64, class string, round float64) {
@@ -37,13 +39,6 @@ func (c *Canvas) Line(x1, y1, x2, y2 float64, class string) {
 	c.WriteString(`<line class="` + class + `" x1="` + Coordinate(x1) + `" y1="` + Coordinate(y1) + `" x2="` + Coordinate(x2) + `" y2="` + Coordinate(y2) + "\"/>\n")
 }
 
-// Picture is the canvas as an image of its own, for a page: the page has the style. The
-// title says what it shows to who cannot see it; defs is what the elements refer to.
-func (c *Canvas) Picture(wide, high float64, id, title, defs string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="%[3]s-t">`+"\n<title id=\"%[3]s-t\">%[4]s</title>\n",
-		Coordinate(wide), Coordinate(high), id, EscapeXML(title)) + defs + c.String() + "</svg>")
-}
-
 // Cell is a number on a colour, of a map of them: share says how dark. A local figure is
 // from a node to itself.
 func (c *Canvas) Cell(x, y, w, h, share float64, text string, local bool) {
@@ -60,8 +55,7 @@ func (c *Canvas) Cell(x, y, w, h, share float64, text string, local bool) {
 
 // Whisker is a path from low to high at a height, with a stroke at either end.
 func Whisker(low, high, y float64) string {
-	n := Coordinate
-	return "M" + n(low) + " " + n(y) + "H" + n(high) + "M" + n(low) + " " + n(y-4) + "V" + n(y+4) + "M" + n(high) + " " + n(y-4) + "V" + n(y+4)
+	return "M" + XY(low, y) + "H" + Coordinate(high) + "M" + XY(low, y-4) + "V" + Coordinate(y+4) + "M" + XY(high, y-4) + "V" + Coordinate(y+4)
 }
 
 // LegendEntry is where a name stands in a legend: x, and the row.

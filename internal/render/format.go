@@ -49,6 +49,21 @@ func Scaled(v float64, digits int) string {
 	return Significant(v, digits)
 }
 
+// ShortBytes prints an amount in at most five characters, for a narrow column: "312M",
+// "1.5G".
+func ShortBytes(b unit.Bytes) string {
+	v, names := float64(b), "BKMGTP"
+	i := 0
+	for v >= 1023.5 && i < len(names)-1 {
+		v, i = v/1024, i+1
+	}
+	decimals := 0
+	if v < 9.95 && i > 0 {
+		decimals = 1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', decimals, 64), ".0") + strings.TrimSuffix(names[i:i+1], "B")
+}
+
 // Short prints an axis' figure without trailing zeros: 0.2, 50, 100k, 20M.
 func Short(v float64) string {
 	if math.Abs(v) < 1e-9 {
@@ -139,13 +154,33 @@ func Times(v float64) string {
 	return "×" + Number(v)
 }
 
+// WholePercent prints a share where there is no room, or no reason, for decimals: "58%".
+func WholePercent(v float64) string { return Commas(v*100) + "%" }
+
+// Tenths prints one decimal, for latencies, which people compare.
+func Tenths(v float64) string {
+	if math.Abs(v) >= 9999.5 {
+		return Commas(v)
+	}
+	return Fixed(v, 1)
+}
+
+// CPUs prints CPUs' worth of time with two decimals: on which side of a limit it is.
+func CPUs(v float64) string { return Fixed(v, 2) }
+
 // Bytes prints an amount that may be a mean, as unit.Bytes prints it.
 func Bytes(v float64) string { return unit.Bytes(math.Round(v)).String() }
 
 // Amount is Number for what has a unit. As with unit.Bytes, zeros at the end of a fraction
 // are left out: exact amounts read as they were given, "50 ms".
-func Amount(v float64) string {
-	text := Number(v)
+func Amount(v float64) string { return shorten(Number(v)) }
+
+// Precise is Amount with four significant digits, for evidence: enough to see on which
+// side of a limit it is.
+func Precise(v float64) string { return shorten(Significant(v, 4)) }
+
+// shorten leaves out zeros at the end of a fraction.
+func shorten(text string) string {
 	if strings.ContainsAny(text, ".") && !strings.Contains(text, "e") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}

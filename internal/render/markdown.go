@@ -16,16 +16,29 @@ func EscapeMarkdown(text string) string { return markup.Replace(text) }
 // MarkdownRow is a row of a table; the cells are Markdown already.
 func MarkdownRow(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-// MarkdownHead is a table's head and the rule below it; of each column, left says whether
-// its cells are words.
-func MarkdownHead(heads []string, left func(i int) bool) string {
-	rule := make([]string, len(heads))
-	for i := range heads {
-		if rule[i] = "---:"; left(i) {
-			rule[i] = "---"
+// Markdown is the table, with all of its columns.
+func (t Table) Markdown() string {
+	var heads, rule []string
+	for _, c := range t.Columns {
+		side := "---:"
+		if c.Left {
+			side = "---"
 		}
+		heads, rule = append(heads, EscapeMarkdown(c.Head)), append(rule, side)
 	}
-	return MarkdownRow(Each(heads, EscapeMarkdown)...) + MarkdownRow(rule...)
+	text := MarkdownRow(heads...) + MarkdownRow(rule...)
+	for _, row := range t.Rows {
+		text += MarkdownRow(Each(row, EscapeMarkdown)...)
+	}
+	return text
+}
+
+// Markdown is the cell's text, bold if it is the best.
+func (c Cell) Markdown() string {
+	if c.Best {
+		return "**" + EscapeMarkdown(c.Text) + "**"
+	}
+	return EscapeMarkdown(c.Text)
 }
 
 // MarkdownList is an item a line.

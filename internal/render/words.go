@@ -12,7 +12,10 @@ import (
 )
 
 // Count says "1 node", "3 nodes", "1,234 processes", "2 policies".
-func Count(n int, what string) string { return Commas(float64(n)) + " " + Plural(n, what) }
+func Count(n int, what string) string { return Integer(n) + " " + Plural(n, what) }
+
+// Integer prints a count: 8, 1,234.
+func Integer[T ~int | ~int64 | ~uint64](n T) string { return Commas(float64(n)) }
 
 // Plural is the word for so many.
 func Plural(n int, what string) string {
@@ -54,6 +57,16 @@ func Or(text, other string) string {
 
 // OrUnknown is text, or that it is unknown.
 func OrUnknown(text string) string { return Or(text, Unknown) }
+
+// YesNo is the answer to a question, or that it is unknown.
+func YesNo(o unit.Opt[bool]) string {
+	return Show(o, func(yes bool) string {
+		if yes {
+			return "yes"
+		}
+		return "no"
+	})
+}
 
 // How says how figures are known. It is never left out: a modelled figure is not
 // shown as a measured one.

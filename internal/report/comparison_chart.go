@@ -3,44 +3,24 @@
 package report
 
 import (
-	"strconv"
+	"slices"
 
 	"homenode/internal/experiment"
 	"homenode/internal/render"
 )
 
-// chart is horizontal bars, one for each arm, in units of the SVG's view box; the
-// page's template draws it. Every arm's name stands above its bar and the figure at the
-// right, so nothing depends on colour or on the length of a name.
+// chart is horizontal bars, one for each arm. Every arm's name stands above its bar and the
+// figure at the right, so nothing depends on colour or on the length of a name.
 //
 //	homenode                      0.954
 //	████████████████████████├─•┤
 type chart struct {
-	ID          string
-	Title, Desc string
-	Height      string
-	Bars        []bar
-	Ticks       []tick
-	Lines       []tick // to compare with: a target, the first arm
-	AxisY, EndY string
+	entries []entry
+	top     float64 // of the axis
+	lines   []line  // to compare with: a target, the first arm
 }
 
-type bar struct {
-	Label, Class     string
-	Text             string // the figure, or why there is none
-	Best, Known      bool
-	LabelY, Y, Wide  string
-	MidY             string
-	Whisker          bool
-	Low, High        string
-	CapTop, CapEnd   string
-	MarkTop, MarkEnd string
-	Dots             []string
-}
-
-type tick struct{ X, Text, Anchor string }
-
-// Geometry, in view box units: about CSS pixels on a phone.
+// Geometry, in CSS pixels: as wide as a phone.
 const (
 	chartWidth = 380.0
 	chartLeft  = 2.0
@@ -81,26 +61,20 @@ func highest(entries []entry, top float64) float64 {
 
 // newChart lays the entries out on an axis from 0 to at least top; lines are at
 // values of the axis.
-func newChart(id, title string, entries []entry, top float64, lines []line) chart {
-	c := chart{ID: id, Title: title}
-	top = highest(entries, top)
-	step := render.TickStep(top)
-	x := func(v float64) float64 { return chartLeft + max(0, v)/top*(chartRight-chartLeft) }
-	for i := 0; float64(i)*step <= top*1.0001; i++ {
-		c.Ticks = append(c.Ticks, tickAt(x(float64(i)*step), render.Short(float64(i)*step)))
+func newChart(id, title string, entries []entry, top float64, lines []line) render.Panel {
+	c := chart{entries, highest(entries, top), lines}
+	about := ""
+	for _, e := range entries {
+		about += e.arm.Title + ": " + e.text + ". "
 	}
-	for _, l := range lines {
-		if l.at <= top {
-			c.Lines = append(c.Lines, tickAt(x(l.at), l.text))
-		}
-	}
-	for i, e := range entries {
-		c.Bars = append(c.Bars, newBar(e, lineRoom+float64(i)*rowHeight, x))
-		c.Desc += e.arm.Title + ": " + e.text + ". "
-	}
-	end := lineRoom + float64(len(entries))*rowHeight
-	c.EndY, c.AxisY, c.Height = number(end), number(end+14), number(end+axisRoom)
-	return c
+	return render.Panel{ID: id, Title: title, Sub: about, Wide: chartWidth, High: c.end() + axisRoom, Draw: c.draw}
+}
+
+// end is below the last bar.
+func (c chart) end() float64 { return lineRoom + float64(len(c.entries))*rowHeight }
+
+func (c chart) x(v float64) float64 {
+	return chartLeft + max(0, v)/c.top*(chartRight-chartLeft)
 }
 
 type line struct {
@@ -108,36 +82,65 @@ type line struct {
 	text string
 }
 
-func tickAt(x float64, text string) tick {
-	anchor := "middle"
-	switch {
-	case x < chartWidth*0.1:
-		anchor = "start"
-	case x > chartWidth*0.9:
-		anchor = "end"
+func (c chart) draw(out *render.Canvas) {
+	step := render.TickStep(c.top)
+	for i := 0; float64(i)*step <= c.top*1.0001; i++ {
+		x := c.x(float64(i) * step)
+		out.Line(x, lineRoom, x, c.end(), "grid")
+		out.Text(x, c.end()+14, "axis", anchorAt(x), render.Short(float64(i)*step))
 	}
-	return tick{X: number(x), Text: text, Anchor: anchor}
+	c.lines = slices.DeleteFunc(slices.Clone(c.lines), func(l line) bool { return l.at > c.top })
+	for _, l := range c.lines {
+		out.Text(c.x(l.at), 10, "axis of", anchorAt(c.x(l.at)), l.text)
+	}
+	for i, e := range c.entries {
+		c.drawBar(out, e, lineRoom+float64(i)*rowHeight)
+	}
+	for i, e := range c.entries {
+		c.drawSpread(out, e, lineRoom+float64(i)*rowHeight+barTop)
+	}
 }
 
-func newBar(e entry, y float64, x func(float64) float64) bar {
+func anchorAt(x float64) string {
+	switch {
+	case x < chartWidth*0.1:
+		return "start"
+	case x > chartWidth*0.9:
+		return "end"
+	}
+	return "middle"
+}
+
+// drawBar draws an arm's name, figure and bar.
+func (c chart) drawBar(out *render.Canvas, e entry, y float64) {
+	class, value := classOf(e.arm), e.text
+	if e.best {
+		value = "★ " + value
+	}
+	out.Text(chartLeft, y+barTop-5, "label "+class, "start", armRow{Title: e.arm.Title, Ceiling: e.arm.Name == ceiling}.label(min(36, 45-render.Width(e.text))))
+	out.Text(chartWidth-chartLeft, y+barTop-5, "value "+class, "end", value)
+	if e.known {
+		out.Rect(chartLeft, y+barTop, c.x(e.at(e.value))-chartLeft, barHeight, "bar "+class, 2)
+		return
+	}
 	mid := y + barTop + barHeight/2
-	b := bar{
-		Label: armRow{Title: e.arm.Title, Ceiling: e.arm.Name == ceiling}.label(min(36, 45-render.Width(e.text))), Class: classOf(e.arm),
-		Text: e.text, Best: e.best, Known: e.known, LabelY: number(y + barTop - 5), Y: number(y + barTop), MidY: number(mid),
-		CapTop: number(mid - 4), CapEnd: number(mid + 4),
-		MarkTop: number(y + barTop - 3), MarkEnd: number(y + barTop + barHeight + 3),
+	out.Line(chartLeft, mid, chartWidth-chartLeft, mid, "none")
+}
+
+// drawSpread draws over a bar what it is compared with, and the repeats.
+func (c chart) drawSpread(out *render.Canvas, e entry, y float64) {
+	for _, l := range c.lines {
+		out.Line(c.x(l.at), y-3, c.x(l.at), y+barHeight+3, "mark")
 	}
-	if !e.known {
-		return b
-	}
-	b.Wide = number(x(e.at(e.value)) - chartLeft)
-	if e.spread.N > 1 {
-		b.Whisker, b.Low, b.High = true, number(x(e.at(e.spread.Min))), number(x(e.at(e.spread.Max)))
+	mid := y + barHeight/2
+	if e.known && e.spread.N > 1 {
+		out.Path(render.Whisker(c.x(e.at(e.spread.Min)), c.x(e.at(e.spread.Max)), mid), "whisker")
 	}
 	for _, v := range e.spread.Values {
-		b.Dots = append(b.Dots, number(x(e.at(v))))
+		if e.known {
+			out.Circle(c.x(e.at(v)), mid, 2.5, "dot")
+		}
 	}
-	return b
 }
 
 func classOf(a experiment.Arm) string {
@@ -150,10 +153,8 @@ func classOf(a experiment.Arm) string {
 	return "peer"
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
-
 // localChart is the local access ratio by arm, with the target where there is one.
-func localChart(c experiment.Comparison) chart {
+func localChart(c experiment.Comparison) render.Panel {
 	cells := armRows(c.Arms, armColumns())
 	var entries []entry
 	for i, a := range c.Arms {
@@ -178,10 +179,10 @@ func said(a experiment.Arm, text string) string {
 
 // relativeChart is a service's throughput relative to the first arm's, on an axis that
 // reaches top.
-func relativeChart(c experiment.Comparison, s experiment.Service, id string, top float64) (chart, bool) {
+func relativeChart(c experiment.Comparison, s experiment.Service, id string, top float64) (render.Panel, bool) {
 	entries := relativeEntries(c, s)
 	if len(entries) == 0 {
-		return chart{}, false
+		return render.Panel{}, false
 	}
 	lines := []line{{1, c.Arms[0].Title}}
 	return newChart(id, s.Name+": throughput relative to "+c.Arms[0].Title, entries, top, lines), true
@@ -218,7 +219,7 @@ func relativeEntries(c experiment.Comparison, s experiment.Service) []entry {
 }
 
 // cyclesChart is a service's cycles per operation; it has no spread.
-func cyclesChart(c experiment.Comparison, s experiment.Service, id string) (chart, bool) {
+func cyclesChart(c experiment.Comparison, s experiment.Service, id string) (render.Panel, bool) {
 	const column = 3 // of serviceColumns
 	cells := armRows(c.Arms, serviceColumns(c, s.Name))
 	top := 0.0
@@ -234,7 +235,7 @@ func cyclesChart(c experiment.Comparison, s experiment.Service, id string) (char
 		entries = append(entries, e)
 	}
 	if top <= 0 {
-		return chart{}, false
+		return render.Panel{}, false
 	}
 	return newChart(id, s.Name+": cycles per operation", entries, top, nil), true
 }

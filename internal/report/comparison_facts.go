@@ -12,20 +12,18 @@ import (
 	"homenode/internal/render"
 )
 
-// fact is a line of "how it was measured".
-type fact struct{ Name, Text string }
-
-func facts(c experiment.Comparison) []fact {
-	return []fact{
-		{"how", provenance(c.How)},
-		{"mix", render.OrUnknown(c.Name) + " on machine " + render.OrUnknown(c.Machine) + ", seed " + strconv.FormatUint(c.Seed, 10)},
-		{"command", render.OrUnknown(c.Command)},
-		{"commit", render.OrUnknown(c.Commit)},
-		{"date", render.Date(c.Date)},
-		{"took", render.Positive(c.Seconds, render.Took)},
-		{"repeats", repeats(c.Repeats)},
-		{"warm-up", render.Positive(c.WarmupSeconds, modelSeconds) + " in every run"},
-		{"peers after a longer warm-up", longFact(c.Long)},
+// facts are the lines of "how it was measured".
+func facts(c experiment.Comparison) []render.Fact {
+	return []render.Fact{
+		{Name: "how", Text: provenance(c.How)},
+		{Name: "mix", Text: render.OrUnknown(c.Name) + " on machine " + render.OrUnknown(c.Machine) + ", seed " + strconv.FormatUint(c.Seed, 10)},
+		{Name: "command", Text: render.OrUnknown(c.Command)},
+		{Name: "commit", Text: render.OrUnknown(c.Commit)},
+		{Name: "date", Text: render.Date(c.Date)},
+		{Name: "took", Text: render.Positive(c.Seconds, render.Took)},
+		{Name: "repeats", Text: repeats(c.Repeats)},
+		{Name: "warm-up", Text: render.Positive(c.WarmupSeconds, modelSeconds) + " in every run"},
+		{Name: "peers after a longer warm-up", Text: longFact(c.Long)},
 	}
 }
 
@@ -55,7 +53,7 @@ func longFact(l *experiment.Comparison) string {
 	return strings.Join([]string{render.Positive(l.WarmupSeconds, modelSeconds), render.OrUnknown(l.How), repeats(l.Repeats), "commit " + render.OrUnknown(l.Commit), render.Date(l.Date)}, ", ")
 }
 
-func modelSeconds(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) + " model-s" }
+func modelSeconds(v float64) string { return render.Precise(v) + " model-s" }
 
 // legend explains the marks; best is the face's mark for the best of a column.
 func legend(c experiment.Comparison, best string) []string {

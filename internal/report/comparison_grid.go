@@ -4,7 +4,6 @@ package report
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"homenode/internal/experiment"
@@ -53,12 +52,7 @@ type armRow struct {
 	Ours, Ceiling bool
 	NotApplicable bool // has no cells
 	Span          int  // of the cells
-	Cells         []armCell
-}
-
-type armCell struct {
-	Text string
-	Best bool
+	Cells         []render.Cell
 }
 
 // armColumn is how one figure is taken from an arm.
@@ -84,7 +78,7 @@ func armRows(arms []experiment.Arm, columns []armColumn) []armRow {
 		out[i] = armRow{Title: a.Title, Ours: a.Name == ours, Ceiling: a.Name == ceiling, NotApplicable: !a.Applicable, Span: len(columns)}
 		for _, c := range columns {
 			if a.Applicable {
-				out[i].Cells = append(out[i].Cells, armCell{Text: c.text(a)})
+				out[i].Cells = append(out[i].Cells, render.Cell{Text: c.text(a)})
 			}
 		}
 	}
@@ -163,7 +157,7 @@ func countable(a experiment.Arm, o unit.Opt[float64], print func(float64) string
 
 // shareOfCPU is often small, but not nothing.
 func shareOfCPU(v float64) string {
-	text := strconv.FormatFloat(v*100, 'f', 2, 64)
+	text := render.Fixed(v*100, 2)
 	if v > 0 && text == "0.00" {
 		text = "< 0.01"
 	}

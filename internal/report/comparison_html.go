@@ -32,14 +32,14 @@ type view struct {
 	Lead           string
 	Sentences      []string
 	Met, Targets   int
-	Local          chart
+	Local          render.Panel
 	Relative       []panel
 	First          string
 	Cycles         []panel
 	Arms, Services grid
 	Long           *grid // nil: none is stored
 	Legend, Notes  []string
-	Facts          []fact
+	Facts          []render.Fact
 	Repeats        []repeatsRow
 	Movers         []experiment.Arm
 }
@@ -47,7 +47,7 @@ type view struct {
 // panel is a service's chart, or says that there is none.
 type panel struct {
 	Service experiment.Service
-	Chart   chart
+	Chart   render.Panel
 	OK      bool
 }
 

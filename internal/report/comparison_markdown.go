@@ -37,7 +37,7 @@ func ComparisonMarkdown(w io.Writer, c experiment.Comparison) error {
 	return err
 }
 
-func markdownFacts(facts []fact) string {
+func markdownFacts(facts []render.Fact) string {
 	var lines []string
 	for _, f := range facts {
 		lines = append(lines, f.Name+": "+f.Text)
@@ -83,10 +83,8 @@ func markdownCells(r armRow, columns int) []string {
 			cells = append(cells, notApplicable)
 		case r.NotApplicable:
 			cells = append(cells, "")
-		case r.Cells[i].Best:
-			cells = append(cells, "**"+render.EscapeMarkdown(r.Cells[i].Text)+"**")
 		default:
-			cells = append(cells, render.EscapeMarkdown(r.Cells[i].Text))
+			cells = append(cells, r.Cells[i].Markdown())
 		}
 	}
 	return cells

@@ -44,10 +44,12 @@ func FindingsMarkdown(w io.Writer, r doctor.Report) error {
 }
 
 func markdownFinding(out *strings.Builder, n int, f doctor.Finding) {
-	fmt.Fprintf(out, "\n### %d. %s\n\n%s, %s: %s\n\n| evidence | | known |\n| --- | --- | --- |\n", n, render.EscapeMarkdown(f.Title), f.Severity, render.EscapeMarkdown(f.Rule), render.EscapeMarkdown(findingCost(f)))
+	fmt.Fprintf(out, "\n### %d. %s\n\n%s, %s: %s\n\n", n, render.EscapeMarkdown(f.Title), f.Severity, render.EscapeMarkdown(f.Rule), render.EscapeMarkdown(findingCost(f)))
+	t := render.Table{Columns: []render.Column{{Head: "evidence", Left: true}, {Left: true}, {Head: "known", Left: true}}}
 	for _, e := range f.Evidence {
-		fmt.Fprintf(out, "| %s | %s | %s |\n", render.EscapeMarkdown(e.Name), render.EscapeMarkdown(e.Value), render.EscapeMarkdown(render.Source(e.How, e.From)))
+		t.Add(e.Name, e.Value, render.Source(e.How, e.From))
 	}
+	out.WriteString(t.Markdown())
 	fmt.Fprintf(out, "\nWhy: %s\n\nDo: %s\n\n", render.EscapeMarkdown(f.Cause), render.EscapeMarkdown(f.Remedy))
 	for _, c := range f.Commands { // indented: nothing in it is markup
 		out.WriteString("    " + c + "\n")

@@ -12,6 +12,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/unit"
 )
 
@@ -34,11 +35,6 @@ func countRate(v float64) string {
 	}
 	return render.Commas(v)
 }
-
-// whole prints a count of things: 8, 1,234.
-func whole(n uint64) string { return render.Commas(float64(n)) }
-
-func cpus(v float64) string { return render.Fixed(v, 2) }
 
 func percent(part, whole float64) string {
 	return unit.RatioOf(part, whole).String()
@@ -95,5 +91,5 @@ func cpusByNode(p *usagePage, nodes []machine.Node, by []unit.Value[float64]) st
 	}
 	const unknownFirst = 1e9
 	return byNode(p, nodes, by, func(v unit.Value[float64]) float64 { return v.Or(unknownFirst) },
-		func(v unit.Value[float64]) string { return show(v, cpus) })
+		func(v unit.Value[float64]) string { return show(v, field.CPU.Unit.Print) })
 }

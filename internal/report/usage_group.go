@@ -9,6 +9,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -53,8 +54,8 @@ func (p *usagePage) headlineOf(s snapshot.Snapshot, wl window.Workload) {
 	} else {
 		p.wrapped("  ", "share of local DRAM reads: unknown ("+f.LocalAccessRatio.From+")")
 	}
-	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, cpus), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode),
-		estimated(wl.CPUByNode), limit(wl.Quota, cpus)))
+	p.wrapped("  ", fmt.Sprintf("%s: %s, by node %s%s; limit: %s", field.CPU.Name, show(wl.CPU, field.CPU.Unit.Print), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode),
+		estimated(wl.CPUByNode), limit(wl.Quota, field.Quota.Unit.Print)))
 }
 
 // why is the reason for an unknown figure, in brackets.
@@ -75,16 +76,21 @@ func limit[T any](v unit.Value[T], print func(T) string) string {
 
 // estimated marks figures that are not measured.
 func estimated(by []unit.Value[float64]) string {
+	if how := weakest(by); how != unit.HowMeasured {
+		return " (" + how.String() + ")"
+	}
+	return ""
+}
+
+// weakest is how the known figures are known: as well as the one that is known worst.
+func weakest(by []unit.Value[float64]) unit.Source {
 	how := unit.HowMeasured
 	for _, v := range by {
 		if v.Known() {
 			how = min(how, v.How)
 		}
 	}
-	if how == unit.HowMeasured {
-		return ""
-	}
-	return " (" + how.String() + ")"
+	return how
 }
 
 func (p *usagePage) group(s snapshot.Snapshot, wl window.Workload, g snapshot.Group) {
@@ -93,7 +99,7 @@ func (p *usagePage) group(s snapshot.Snapshot, wl window.Workload, g snapshot.Gr
 		most += " (" + g.MemoryLimit.From + ")"
 	}
 	p.wrapped("  ", fmt.Sprintf("memory: %s used; limit: %s; out-of-memory kills while watched: %s%s", bytesOf(g.MemoryUsed), most,
-		show(g.OOMKills, whole), why(g.OOMKills)))
+		show(g.OOMKills, render.Integer), why(g.OOMKills)))
 	if len(g.Memory) != len(s.Machine.Nodes) {
 		return
 	}

@@ -7,9 +7,11 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -45,7 +47,7 @@ func (p *usagePage) headline(s snapshot.Snapshot) {
 
 func (p *usagePage) memory(s snapshot.Snapshot) {
 	p.heading("Memory by kind")
-	cols := []render.Column{{Head: "node"}, {Head: "busy CPUs", Rank: 4}, {Head: "total"}, {Head: "free"}, {Head: "anon"}, {Head: "file"}, {Head: "shmem"},
+	cols := []render.Column{{Head: "node"}, {Head: field.NodeBusy.Name, Rank: 4}, {Head: "total"}, {Head: "free"}, {Head: "anon"}, {Head: "file"}, {Head: "shmem"},
 		{Head: "slab", Rank: 2}, {Head: "kernel", Rank: 3}, {Head: "huge"}, {Head: "other", Rank: 5}, {Head: "anon THP", Rank: 6}, {Head: "dirty", Rank: 7}}
 	var rows [][]string
 	for i, n := range s.Nodes {
@@ -65,7 +67,7 @@ func busy(s snapshot.Snapshot, i int) string {
 		return unknown
 	}
 	n := s.Window.Nodes[i]
-	return show(n.CPUBusy, cpus) + "/" + strconv.Itoa(n.CPUs.Len())
+	return show(n.CPUBusy, field.NodeBusy.Unit.Print) + "/" + strconv.Itoa(n.CPUs.Len())
 }
 
 // pools prints the hugetlb pools that have pages.
@@ -76,7 +78,7 @@ func (p *usagePage) pools(s snapshot.Snapshot) {
 			if pool.Total.Or(1) == 0 {
 				continue
 			}
-			rows = append(rows, []string{strconv.Itoa(n.ID), pool.PageSize.String(), show(pool.Total, whole), show(pool.Free, whole), show(pool.Surplus, whole)})
+			rows = append(rows, []string{strconv.Itoa(n.ID), pool.PageSize.String(), show(pool.Total, render.Integer), show(pool.Free, render.Integer), show(pool.Surplus, render.Integer)})
 		}
 	}
 	if len(rows) == 0 {
@@ -155,7 +157,7 @@ func (p *usagePage) workloads(s snapshot.Snapshot) {
 		return
 	}
 	p.heading("Workloads, by node: " + p.nodeNames(s))
-	cols := []render.Column{{Head: "workload", Left: true, Least: 14}, {Head: "CPUs used", Left: true}, {Head: "memory", Left: true},
+	cols := []render.Column{{Head: "workload", Left: true, Least: 14}, {Head: field.CPU.Name, Left: true}, {Head: "memory", Left: true},
 		{Head: "local reads", Left: true}, {Head: "CPUs; nodes", Left: true, Rank: 1}}
 	var rows [][]string
 	for _, wl := range sorted(s.Window.Workloads, byMemory) {
@@ -165,7 +167,7 @@ func (p *usagePage) workloads(s snapshot.Snapshot) {
 	p.table(cols, rows)
 	p.wrapped("  ", "local reads: served by the memory of the CPU's own node, measured or modelled where counters exist; est.: estimated from NUMA hint faults, or Σ share of CPU time × share of pages, by node; ±: "+window.ErrorBasis)
 	if slices.ContainsFunc(s.Window.Workloads, func(wl window.Workload) bool { return mark(wl.CPUByNode) != "" }) {
-		p.wrapped("  ", "CPUs used: ~ is estimated, ^ modelled")
+		p.wrapped("  ", field.CPU.Name+": ~ is estimated, ^ modelled")
 	}
 	if slices.ContainsFunc(s.Nodes, func(n snapshot.Node) bool { return n.Memory.Huge.Or(1) > 0 }) {
 		p.wrapped("  ", "memory: anon and file, without hugetlb pages; 'homenode stat --workload' has those, where the kernel counts them")
@@ -201,13 +203,7 @@ func totalOf(wl window.Workload) (sum unit.Bytes) {
 
 // mark says how CPU time by node is known, unless it is measured.
 func mark(by []unit.Value[float64]) string {
-	switch estimated(by) {
-	case " (estimated)":
-		return " ~"
-	case " (modelled)":
-		return " ^"
-	}
-	return ""
+	return strings.TrimRight(" "+render.Mark(weakest(by)), " ")
 }
 
 // local is the local share, and how it is known.

@@ -11,6 +11,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
@@ -73,7 +74,7 @@ func (p *usagePage) running(s snapshot.Snapshot, pr snapshot.Process) {
 	if len(pr.CPUByNode) == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s; CPUs used by node: %s%s", render.Count(len(pr.Threads), "thread"), cpusByNode(p, s.Machine.Nodes, pr.CPUByNode), estimated(pr.CPUByNode))
+	text := fmt.Sprintf("%s; %s by node: %s%s", render.Count(len(pr.Threads), "thread"), field.CPU.Name, cpusByNode(p, s.Machine.Nodes, pr.CPUByNode), estimated(pr.CPUByNode))
 	if pr.Allowed.Len() > 0 {
 		text += fmt.Sprintf("; may use CPUs %v, nodes %v", pr.Allowed, pr.Mems)
 	}
@@ -102,7 +103,7 @@ func (p *usagePage) manyProcesses(s snapshot.Snapshot) {
 	}
 	cols = append(cols, render.Column{Head: "total"})
 	if threads {
-		cols = append(cols, render.Column{Head: "CPUs used", Left: true, Rank: 1})
+		cols = append(cols, render.Column{Head: field.CPU.Name, Left: true, Rank: 1})
 	}
 	p.table(cols, p.processRows(s, perNode, threads))
 	p.wrapped("  ", sharedNote)

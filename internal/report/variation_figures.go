@@ -4,7 +4,6 @@ package report
 
 import (
 	"math"
-	"strconv"
 
 	"homenode/internal/experiment"
 	"homenode/internal/render"
@@ -42,7 +41,7 @@ func scaleOf(v experiment.Variation) scale {
 }
 
 func (s scale) of(seconds float64) string {
-	return strconv.FormatFloat(seconds*s.factor, 'f', s.digits, 64)
+	return render.Fixed(seconds*s.factor, s.digits)
 }
 
 func (s scale) span(low, high float64) string { return s.of(low) + "–" + s.of(high) }

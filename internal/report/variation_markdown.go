@@ -23,11 +23,7 @@ func VariationMarkdown(w io.Writer, v experiment.Variation) error {
 		out.WriteString(text + "\n\n")
 	}
 	for _, t := range p.tables {
-		out.WriteString(render.MarkdownHead(t.heads, t.isWords))
-		for _, row := range t.rows {
-			out.WriteString(render.MarkdownRow(render.Each(row, render.EscapeMarkdown)...))
-		}
-		out.WriteString("\n")
+		out.WriteString(t.Markdown() + "\n")
 	}
 	out.WriteString(render.MarkdownList(p.sentences))
 	if p.line != "" { // indented: nothing in it is markup

@@ -16,20 +16,20 @@ import (
 // variationPage is what both faces show.
 type variationPage struct {
 	headline  []string
-	tables    []variationTable
+	tables    []render.Table
 	sentences []string
 	line      string // to be pasted; "" = none
 	notes     []string
 }
 
-// variationTable has a row for each arm; the first column is text, the others figures.
-type variationTable struct {
-	heads []string
-	rows  [][]string
+// variationTable has a row for each arm; the first column and the last hold words.
+func variationTable(heads []string, rows [][]string) render.Table {
+	t := render.Table{Rows: rows}
+	for i, h := range heads {
+		t.Columns = append(t.Columns, render.Column{Head: h, Left: i == 0 || i == len(heads)-1})
+	}
+	return t
 }
-
-// isWords says that a column holds words: the first and the last.
-func (t variationTable) isWords(i int) bool { return i == 0 || i == len(t.heads)-1 }
 
 func newVariationPage(v experiment.Variation) variationPage {
 	v = cleanVariation(v)
@@ -37,7 +37,7 @@ func newVariationPage(v experiment.Variation) variationPage {
 	costs, missing := costTable(v, s)
 	p := variationPage{headline: variationHeadline(v), sentences: sentences(v)}
 	if len(v.Arms) > 0 {
-		p.tables = []variationTable{timeTable(v, s), costs}
+		p.tables = []render.Table{timeTable(v, s), costs}
 	}
 	p.line = shellLine(v.Verdict.RepeatableLine)
 	p.notes = append(variationNotes(v), v.Notes...)
@@ -68,31 +68,31 @@ func variationHeadline(v experiment.Variation) []string {
 	}
 }
 
-func timeTable(v experiment.Variation, s scale) variationTable {
+func timeTable(v experiment.Variation, s scale) render.Table {
 	first := unknown
 	if len(v.Arms) > 0 {
 		first = v.Arms[0].Name
 	}
-	t := variationTable{heads: []string{"arm", "median " + s.name, "min–max", "CV", sure(v), "× " + first, ""}}
+	var rows [][]string
 	for i, a := range v.Arms {
-		t.rows = append(t.rows, []string{a.Name, s.of(a.Time.Median), s.span(a.Time.Min, a.Time.Max), variationOf(a.Time),
+		rows = append(rows, []string{a.Name, s.of(a.Time.Median), s.span(a.Time.Min, a.Time.Max), variationOf(a.Time),
 			interval(s, a.Time.CI), against(i, a.Against), armVerdict(i, a.Against)})
 	}
-	return t
+	return variationTable([]string{"arm", "median " + s.name, "min–max", "CV", sure(v), "× " + first, ""}, rows)
 }
 
 // sure is the heading of the interval: "95% CI", or what the runs allow.
 func sure(v experiment.Variation) string {
 	for _, a := range v.Arms {
 		if c := a.Time.CI.Coverage; c > 0 && c < experiment.Nominal {
-			return fmt.Sprintf("%.0f%% CI", 100*c)
+			return render.WholePercent(c) + " CI"
 		}
 	}
-	return fmt.Sprintf("%.0f%% CI", 100*experiment.Nominal)
+	return render.WholePercent(experiment.Nominal) + " CI"
 }
 
 // costTable leaves out figures that are unknown for every arm; a note names them.
-func costTable(v experiment.Variation, s scale) (t variationTable, missing []string) {
+func costTable(v experiment.Variation, s scale) (t render.Table, missing []string) {
 	columns := []struct {
 		head string
 		of   func(experiment.Placed) string
@@ -106,21 +106,18 @@ func costTable(v experiment.Variation, s scale) (t variationTable, missing []str
 		{"preempted", func(a experiment.Placed) string { return render.Show(a.Preempted, render.Whole) }},
 		{"placed on", func(a experiment.Placed) string { return a.About }},
 	}
-	t.heads = []string{"arm"}
-	for _, a := range v.Arms {
-		t.rows = append(t.rows, []string{a.Name})
-	}
+	heads, rows := []string{"arm"}, render.Each(v.Arms, func(a experiment.Placed) []string { return []string{a.Name} })
 	for _, c := range columns {
 		if !slices.ContainsFunc(v.Arms, func(a experiment.Placed) bool { return c.of(a) != unknown }) {
 			missing = append(missing, c.head)
 			continue
 		}
-		t.heads = append(t.heads, c.head)
+		heads = append(heads, c.head)
 		for i, a := range v.Arms {
-			t.rows[i] = append(t.rows[i], c.of(a))
+			rows[i] = append(rows[i], c.of(a))
 		}
 	}
-	return t, missing
+	return variationTable(heads, rows), missing
 }
 
 // sentences are the answers.

@@ -17,7 +17,7 @@ func Variation(w io.Writer, v experiment.Variation, o render.TextOptions) error 
 	}
 	for _, t := range p.tables {
 		out.Line("")
-		out.Table(t.columns())
+		out.Table(t)
 	}
 	out.Line("")
 	for _, text := range p.sentences {
@@ -31,12 +31,4 @@ func Variation(w io.Writer, v experiment.Variation, o render.TextOptions) error 
 		out.Wrapped("", text)
 	}
 	return out.Flush(w, "report")
-}
-
-func (t variationTable) columns() render.Table {
-	all := render.Table{Rows: t.rows}
-	for i, h := range t.heads {
-		all.Columns = append(all.Columns, render.Column{Head: h, Left: t.isWords(i)})
-	}
-	return all
 }

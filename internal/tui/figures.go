@@ -4,11 +4,10 @@ package tui
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -188,39 +187,25 @@ func guessMark(how unit.Source) string {
 	return howMark(how)
 }
 
-// percent is "93%", or "?".
-func percent(v unit.Opt[float64]) string {
-	f, ok := v.Get()
-	if !ok {
-		return "?"
+// shown is a figure, or "?".
+func shown[T any](v unit.Opt[T], print func(T) string) string {
+	if x, ok := v.Get(); ok {
+		return print(x)
 	}
-	return strconv.Itoa(int(f*100+0.5)) + "%"
+	return "?"
 }
+
+// percent is "93%", or "?".
+func percent(v unit.Opt[float64]) string { return shown(v, render.WholePercent) }
 
 // cpus is "3.1", or "?".
-func cpus(v unit.Value[float64]) string {
-	f, ok := v.Get()
-	switch {
-	case !ok:
-		return "?"
-	case f >= 99.95:
-		return strconv.Itoa(int(f + 0.5))
-	}
-	return fmt.Sprintf("%.1f", f)
-}
-
-// short is bytes in at most five characters: "312M", "1.5G".
-func short(b unit.Bytes) string {
-	v, names := float64(b), "BKMGTP"
-	i := 0
-	for v >= 1023.5 && i < len(names)-1 {
-		v, i = v/1024, i+1
-	}
-	decimals := 0
-	if v < 9.95 && i > 0 {
-		decimals = 1
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', decimals, 64), ".0") + strings.TrimSuffix(names[i:i+1], "B")
+func cpus(v unit.Opt[float64]) string {
+	return shown(v, func(f float64) string {
+		if f >= 99.95 {
+			return render.Fixed(f, 0)
+		}
+		return render.Fixed(f, 1)
+	})
 }
 
 // binding says in a few characters what a workload is bound to, and which

@@ -147,7 +147,7 @@ func cpuText(n window.Node) string {
 	if n.CPUs.IsEmpty() {
 		return "no CPUs"
 	}
-	return fmt.Sprintf("%s of %d", cpus(n.CPUBusy), n.CPUs.Len())
+	return fmt.Sprintf("%s of %d", cpus(n.CPUBusy.V), n.CPUs.Len())
 }
 
 func cpuBar(c *canvas, n window.Node, x, y, w int) {
@@ -180,9 +180,9 @@ func memText(n window.Node) string {
 	case all == 0:
 		return "no memory"
 	case !okFree:
-		return "? of " + short(all)
+		return "? of " + render.ShortBytes(all)
 	}
-	return short(all-free) + " of " + short(all)
+	return render.ShortBytes(all-free) + " of " + render.ShortBytes(all)
 }
 
 // memBar stacks anonymous, file, other used, and free memory.

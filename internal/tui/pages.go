@@ -78,7 +78,7 @@ func (m *Model) detail(f Frame) []text {
 	cpu := m.time.history(wl.ID, width, cpuUse)
 	return append(all, text{plain, ""},
 		text{plain, fmt.Sprintf("%-22s ", "local, 0 to 100%") + spark(m.time.history(wl.ID, width, localRatio), 1)},
-		text{plain, fmt.Sprintf("%-22s ", fmt.Sprintf("CPU, 0 to %.1f", largest(cpu))) + spark(cpu, largest(cpu))})
+		text{plain, fmt.Sprintf("%-22s ", "CPU, 0 to "+cpus(unit.Some(largest(cpu)))) + spark(cpu, largest(cpu))})
 }
 
 func bindingLines(b window.Binding) [][2]string {
@@ -102,7 +102,7 @@ func bindingLines(b window.Binding) [][2]string {
 func byNode(wl window.Workload, w window.Window) []text {
 	all := []text{{dim, fmt.Sprintf("%-6s %10s %12s %12s", "NODE", field.CPU.Head, field.Anon.Head, "FILE")}}
 	for i, n := range w.Nodes {
-		all = append(all, text{plain, fmt.Sprintf("%-6d %10s %12s %12s", n.ID, cell2(wl.CPUByNode, i, func(f float64) string { return fmt.Sprintf("%.2f", f) }),
+		all = append(all, text{plain, fmt.Sprintf("%-6d %10s %12s %12s", n.ID, cell2(wl.CPUByNode, i, render.CPUs),
 			cell2(wl.AnonByNode, i, unit.Bytes.String), cell2(wl.FileByNode, i, unit.Bytes.String))})
 	}
 	for _, from := range []struct{ name, how string }{{"CPU", sourceOf(wl.CPUByNode)}, {"memory", sourceOf(wl.AnonByNode)}} {
@@ -114,12 +114,10 @@ func byNode(wl window.Workload, w window.Window) []text {
 }
 
 func cell2[T any](by []unit.Value[T], i int, print func(T) string) string {
-	if i < len(by) {
-		if v, ok := by[i].Get(); ok {
-			return print(v)
-		}
+	if i >= len(by) {
+		return "?"
 	}
-	return "?"
+	return shown(by[i].V, print)
 }
 
 func sourceOf[T any](by []unit.Value[T]) string {

@@ -162,7 +162,7 @@ func (m *Model) tableRow(c *canvas, f Frame, l layout, y int, r row) {
 	if l.service > 0 {
 		c.put(l.x.service, y, dim, fit(clean(r.wl.Service), l.service, false))
 	}
-	c.right(l.x.cpu+cpuWidth, y, unknownDim(r.wl.CPU.Known()), fit(cpus(r.wl.CPU)+guessMark(r.wl.CPU.How), cpuWidth, false))
+	c.right(l.x.cpu+cpuWidth, y, unknownDim(r.wl.CPU.Known()), fit(cpus(r.wl.CPU.V)+guessMark(r.wl.CPU.How), cpuWidth, false))
 	pages, ok := r.wl.PagesByNode()
 	text := "?"
 	if ok {
@@ -170,7 +170,7 @@ func (m *Model) tableRow(c *canvas, f Frame, l layout, y int, r row) {
 		for _, b := range pages {
 			sum += b
 		}
-		text = short(sum)
+		text = render.ShortBytes(sum)
 	}
 	c.right(l.x.pages+pagesWidth, y, unknownDim(ok), text)
 	cpu, mem := shares(r.wl)

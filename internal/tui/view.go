@@ -58,7 +58,7 @@ func (m *Model) header(c *canvas, f Frame) {
 	}
 	right := m.state()
 	if len(f.Window.Nodes) > 0 {
-		right = strings.TrimPrefix(right+" · ", " · ") + fmt.Sprintf("window %d, %.1f s · %s ", f.Window.Seq, f.Window.Length.Seconds(), f.Window.At.Format("15:04:05"))
+		right = strings.TrimPrefix(right+" · ", " · ") + fmt.Sprintf("window %d, %s s · %s ", f.Window.Seq, render.Fixed(f.Window.Length.Seconds(), 1), f.Window.At.Format("15:04:05"))
 	}
 	size := " · " + machineSize(f)
 	if room := c.w - textWidth(right) - 1; x+textWidth(size) <= room {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/agent/threadagent"
@@ -32,8 +31,8 @@ func BRM(w io.Writer, s threadagent.Summary, m machine.Machine, output string) e
 	if s.DryRun {
 		done = "moves would have been made"
 	}
-	fmt.Fprintf(w, "%d windows of %v in %v (%d late), events: %s; %d %s, %d refused, %d left alone because another process has pinned them since; %d affinities put back\n",
-		s.Windows, s.Period, s.Ran.Round(time.Millisecond), s.Late, render.Name(s.Events), s.Moves, done, s.Refused, s.Drifted, s.PutBack)
+	fmt.Fprintf(w, "%d windows of %s in %s (%d late), events: %s; %d %s, %d refused, %d left alone because another process has pinned them since; %d affinities put back\n",
+		s.Windows, render.Span(s.Period), render.Span(s.Ran), s.Late, render.Name(s.Events), s.Moves, done, s.Refused, s.Drifted, s.PutBack)
 	t := terminal()
 	t.Table(tenths(s, m))
 	if err := t.Flush(w, "penalties"); err != nil {
@@ -41,7 +40,7 @@ func BRM(w io.Writer, s threadagent.Summary, m machine.Machine, output string) e
 	}
 	fmt.Fprintf(w, "PENALTY: cycles with an uncore request outstanding, per request. %s\n", render.MarkLegend)
 	cost := render.Show(s.ReadCost.V, render.Span) + render.Mark(s.ReadCost.How)
-	_, err := fmt.Fprintf(w, "Cost: %.2f s of CPU, %s per thread and window to read.\n", s.CPUSeconds, cost)
+	_, err := fmt.Fprintf(w, "Cost: %s of CPU, %s per thread and window to read.\n", render.Seconds(s.CPUSeconds), cost)
 	for _, p := range s.Processes {
 		fmt.Fprintln(w, render.Printable(whyBRM(p)))
 	}
@@ -71,18 +70,18 @@ func tenths(s threadagent.Summary, m machine.Machine) render.Table {
 func tenth(p threadagent.Process, which string, part threadagent.Part) []string {
 	row := []string{render.Name(p.ID), strconv.Itoa(p.Threads), strconv.Itoa(p.Moves), which}
 	for _, v := range part.CPUByNode {
-		row = append(row, marked(v, "%.2f"))
+		row = append(row, marked(v, field.CPUs))
 	}
 	local := unit.Value[float64]{How: part.LocalAccessRatio.How}
 	if v, ok := part.LocalAccessRatio.Get(); ok {
 		local.V = unit.Some(float64(v))
 	}
-	return append(row, marked(part.Penalty, "%.1f"), marked(local, "%.3f"))
+	return append(row, marked(part.Penalty, field.Count), marked(local, field.LocalAccess.Unit))
 }
 
 // marked is a figure and how it is known.
-func marked(v unit.Value[float64], format string) string {
-	return number(v.V, format) + render.Mark(v.How)
+func marked(v unit.Value[float64], of field.Unit) string {
+	return render.Show(v.V, of.Print) + render.Mark(v.How)
 }
 
 // whyBRM says what is known of a process, why, and for how many of its threads.
@@ -130,9 +129,9 @@ func figuresOf(all []action.Number) string {
 		if !n.Value.Known() {
 			continue
 		}
-		text := n.Name + " " + marked(n.Value, "%.3g")
+		text := n.Name + " " + render.Show(n.Value.V, render.Precise) + render.Mark(n.Value.How)
 		if limit, ok := n.Limit.Get(); ok {
-			text += fmt.Sprintf(" (limit %.3g)", limit)
+			text += " (limit " + render.Precise(limit) + ")"
 		}
 		known = append(known, text)
 	}

@@ -38,7 +38,7 @@ func TestPrintBRM(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"300 windows of 10ms", "4 moves, ", "CPU NODE 2", "1.50~", "212.3^", "0.875\n", "unknown", "10.5 µs", "2 affinities put back",
+		"300 windows of 10 ms", "4 moves, ", "CPU NODE 2", "1.50~", "212.3^", "87.5%\n", "unknown", "10.5 µs", "2 affinities put back",
 		"pid:12: found to be sensitive. At the end brm.stay: its threads are where the penalty is least, or their draw was to stay; workload_penalty 212~, node_response 0.5~, gain 0.21~ (limit 0.03). Windows by rule: brm.bias 10, brm.stay 290. 1 of 2 threads are pinned by another process. 2 of 2 threads are not counted.",
 		"watched, and not moved", "and 17 more",
 	} {

@@ -34,7 +34,7 @@ func Classes(w io.Writer, r interference.Result, own string, calibrated bool) er
 		if wl.Class == vmmap.Unknown {
 			class = "unknown"
 		}
-		t.Add(render.Name(wl.ID), class, slower(wl.Hurt), slower(wl.Harm), slower(wl.Remote), yesNo(wl.Sensitive), held(wl), margin(wl.Margin), strconv.Itoa(wl.Windows))
+		t.Add(render.Name(wl.ID), class, slower(wl.Hurt), slower(wl.Harm), slower(wl.Remote), render.YesNo(wl.Sensitive), held(wl), margin(wl.Margin), strconv.Itoa(wl.Windows))
 		if wl.Doubt != "" {
 			doubts = append(doubts, fmt.Sprintf("%s: %s", render.Name(wl.ID), render.Printable(wl.Doubt)))
 		}
@@ -74,18 +74,9 @@ func howCounted(r interference.Result) string {
 
 func slower(v unit.Value[float64]) string { return render.Show(v.V, render.Percent) }
 
-func yesNo(v unit.Opt[bool]) string {
-	if is, ok := v.Get(); !ok {
-		return render.Unknown
-	} else if is {
-		return "yes"
-	}
-	return "no"
-}
-
 func margin(v unit.Opt[float64]) string {
 	if x, ok := v.Get(); ok {
-		return fmt.Sprintf("%.2f", x)
+		return render.Fixed(x, 2)
 	}
 	return "-"
 }

@@ -62,7 +62,7 @@ func TestEveryFaceNamesAFigureAlike(t *testing.T) {
 		has(t, "JSON", slices.Concat(wl, features), f.ID)
 		has(t, "metrics", strings.Split(exported.String(), "\n"), metric("homenode_workload_", f.Metric, f.Help))
 		if f.Of != nil {
-			contains(t, "top's detail", detail, f.Name, f.Text(field.Of(&w, &w.Workloads[0])))
+			contains(t, "top's detail", detail, f.Name, f.Text(field.Workload{Workload: &w.Workloads[0], Features: &s.Workloads[0].Features}))
 		}
 		if f.Head != "" {
 			contains(t, "top", table+detail, f.Head)

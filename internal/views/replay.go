@@ -17,7 +17,7 @@ const firstDifferences = 20
 // Replay prints both sides of a recording, and the first decisions that differ, or all
 // of them.
 func Replay(w io.Writer, r replay.Result, all bool) error {
-	fmt.Fprintf(w, "%d windows, %s to %s, %v in all\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), r.Length.Round(time.Second))
+	fmt.Fprintf(w, "%d windows, %s to %s, %s in all\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), render.Span(r.Length))
 	out := terminal()
 	out.Table(sides(r))
 	out.Line("")
@@ -44,13 +44,11 @@ func Replay(w io.Writer, r replay.Result, all bool) error {
 func sides(r replay.Result) render.Table {
 	t := tableOf("", "BINDS", "UNBINDS", "UNBINDS/BIND", "REBINDS", "ROOM", "BOUND", "UNBOUND SHARE")
 	for i, s := range []replay.Side{r.Then, r.Now} {
-		t.Add([]string{"then", "now"}[i]+": "+render.Printable(s.Name), whole(s.Binds), whole(s.Unbinds), number(s.UnbindsPerBind, "%.2f"),
-			whole(s.Rebinds), whole(s.Room), render.Span(s.Bound), s.UnboundShare.String())
+		t.Add([]string{"then", "now"}[i]+": "+render.Printable(s.Name), render.Integer(s.Binds), render.Integer(s.Unbinds), render.Show(s.UnbindsPerBind, render.Ratio),
+			render.Integer(s.Rebinds), render.Integer(s.Room), render.Span(s.Bound), s.UnboundShare.String())
 	}
 	return t
 }
-
-func whole(n uint64) string { return render.Commas(float64(n)) }
 
 // decided are the workloads with a decision; same counts the others.
 func decided(r replay.Result) (t render.Table, same int) {
@@ -60,8 +58,8 @@ func decided(r replay.Result) (t render.Table, same int) {
 			same++
 			continue
 		}
-		t.Add(render.Name(wl.ID), render.Name(wl.Service), whole(wl.Then.Binds), whole(wl.Then.Unbinds), render.Span(wl.Then.Bound),
-			"→ "+whole(wl.Now.Binds), whole(wl.Now.Unbinds), render.Span(wl.Now.Bound))
+		t.Add(render.Name(wl.ID), render.Name(wl.Service), render.Integer(wl.Then.Binds), render.Integer(wl.Then.Unbinds), render.Span(wl.Then.Bound),
+			"→ "+render.Integer(wl.Now.Binds), render.Integer(wl.Now.Unbinds), render.Span(wl.Now.Bound))
 	}
 	return t, same
 }

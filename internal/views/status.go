@@ -26,8 +26,8 @@ func Status(w io.Writer, s agent.Status) error {
 	if s.DryRun {
 		dry = ", dry run"
 	}
-	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %s, %.1f s CPU; last window %v ago; events: %s", s.PID, dry, s.Rounds, period(s),
-		s.CPUSeconds, max(0, time.Since(s.Window.At)).Round(time.Second), render.Name(s.EventTable)))
+	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %s, %s CPU; last window %s ago; events: %s", s.PID, dry, s.Rounds, period(s),
+		render.Seconds(s.CPUSeconds), render.Span(max(0, time.Since(s.Window.At)).Round(time.Second)), render.Name(s.EventTable)))
 	p.Table(nodeTable(s.Window))
 	p.Line("")
 	p.Table(workloadTable(s))
@@ -81,9 +81,9 @@ const latePart = 1.2
 
 // period is the configured period, and the real one if it differs.
 func period(s agent.Status) string {
-	text := s.Period.String()
+	text := render.Span(s.Period)
 	if held := s.Window.Length; s.Period > 0 && float64(held) > latePart*float64(s.Period) {
-		text += fmt.Sprintf(" asked for, every %v held", held.Round(10*time.Millisecond))
+		text += fmt.Sprintf(" asked for, every %s held", render.Span(held))
 	}
 	return text
 }
@@ -92,11 +92,6 @@ func period(s agent.Status) string {
 // be.
 func knownHow(f window.Features) string {
 	return f.LocalAccessRatio.How.String() + f.Within(" ±")
-}
-
-// number prints a figure, or "unknown".
-func number(v unit.Opt[float64], format string) string {
-	return render.Show(v, func(f float64) string { return fmt.Sprintf(format, f) })
 }
 
 func pages(wl window.Workload) string {

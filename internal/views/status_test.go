@@ -30,8 +30,8 @@ func TestWhyShowsTheSum(t *testing.T) {
 	const moving = `/a: it is bound
   binding to nodes 1: stage pages
   its remote memory: 512 MiB; 1,200,000 remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.349 CPU-s cost: moving
-    remote_bytes 5.369e+08 bytes (measured) from pages by node
-    remote_loads 1.2e+06 1/s (measured) from perf r01d3
+    remote_bytes 536,870,912 bytes (measured) from pages by node
+    remote_loads 1,200,000 1/s (measured) from perf r01d3
     saved_per_load 5.8e-08 s (measured) from profile: latency
     horizon 600 s (estimated) from configuration
     cost_per_byte 6.5e-10 cpu_s (estimated) from 0.65 s/GB (MAO)
@@ -94,7 +94,7 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 	for _, want := range []string{
 		"cpu_of_binding 1 cpus (measured, limit 2)  <- decides\n", "node_ahead_of_others 0.22 ratio (measured, limit 0.125)\n",
 		"0.06 CPU-s saved, 2.66e-06 CPU-s cost: not moving: 4 KiB of private memory are elsewhere, and no step is made for 2 MiB or less\n",
-		"private_remote_bytes 4096 bytes (measured, limit 2.097e+06) from pages by node  <- decides\n",
+		"private_remote_bytes 4,096 bytes (measured, limit 2,097,152) from pages by node  <- decides\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -109,7 +109,7 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 // The output says if the period is not kept.
 func TestStatusSaysThePeriodThatIsHeld(t *testing.T) {
 	for held, want := range map[time.Duration]string{
-		21 * time.Second: "7 rounds every 10s asked for, every 21s held,", 11 * time.Second: "7 rounds every 10s, ",
+		21 * time.Second: "7 rounds every 10 s asked for, every 21 s held,", 11 * time.Second: "7 rounds every 10 s, ",
 	} {
 		var out strings.Builder
 		s := agent.Status{Rounds: 7, Period: 10 * time.Second, Window: window.Window{Length: held}}

@@ -37,19 +37,6 @@ type family struct {
 	write            func(p *printer, in *MetricsInput)
 }
 
-// MetricNames are all metrics there are, for a check of dashboards and rules.
-func MetricNames() []string {
-	var all []string
-	for _, f := range families {
-		if f.kind == "histogram" {
-			all = append(all, f.name+"_bucket", f.name+"_sum", f.name+"_count")
-			continue
-		}
-		all = append(all, f.name)
-	}
-	return all
-}
-
 // WriteMetrics writes all of them; before the first round only what is known without one.
 func WriteMetrics(w io.Writer, in MetricsInput) error {
 	p := &printer{}

@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/journal"
-	"homenode/internal/kernel"
 	"homenode/internal/owner/affinity"
 	"homenode/internal/set"
 )
@@ -144,6 +142,3 @@ func (Dry) Tidy() error { return nil }
 
 // PutBack has nothing to restore.
 func (Dry) PutBack(context.Context) ([]journal.Restored, error) { return nil, nil }
-
-// ownCPU is the CPU time that homenode itself has used.
-func ownCPU() time.Duration { return kernel.ProcessCPU() }

@@ -14,7 +14,9 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/control"
 	"homenode/internal/journal"
+	"homenode/internal/kernel"
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/render/words"
 	"homenode/internal/window"
 )
@@ -106,9 +108,9 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 
 // whole is a run from its first window until everything is restored.
 func (r *run) whole(ctx context.Context) error {
-	cpu := ownCPU()
+	cpu := kernel.ProcessCPU()
 	err := r.loop(ctx)
-	r.sum.CPUSeconds = (ownCPU() - cpu).Seconds()
+	r.sum.CPUSeconds = (kernel.ProcessCPU() - cpu).Seconds()
 	close(r.back)
 	return errors.Join(err, r.putBack())
 }
@@ -180,7 +182,7 @@ func (r *run) pause() time.Duration {
 	}
 	if !r.sum.Stretched {
 		r.sum.Stretched = true
-		r.problem(fmt.Sprintf("the period of %v is too short for %d threads: a window took %v; periods are stretched as needed", r.o.Period, r.o.Reader.Threads(), r.lasted.Round(time.Millisecond)))
+		r.problem(fmt.Sprintf("the period of %s is too short for %s: a window took %s; periods are stretched as needed", render.Span(r.o.Period), render.Count(r.o.Reader.Threads(), "thread"), render.Span(r.lasted)))
 	}
 	return 2 * r.lasted
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"homenode/internal/cli"
+	"homenode/internal/render"
 	"homenode/internal/replay"
 	"homenode/internal/window"
 )
@@ -31,7 +32,7 @@ func Play(ctx context.Context, p *window.Player, f *os.File, r *replay.Replay, s
 	queue := make(chan chan decoded, 4*runtime.GOMAXPROCS(0))
 	go feed(ctx, p, queue)
 	show := newProgress(stderr, f)
-	defer show.end()
+	defer show.line.Clear()
 	for n := 1; ; n++ {
 		var d decoded
 		select {
@@ -85,19 +86,15 @@ func feed(ctx context.Context, p *window.Player, queue chan<- chan decoded) {
 	}
 }
 
-// progress is for people at a terminal.
 type progress struct {
-	out  *os.File
+	line *cli.StatusLine
 	file *os.File
 	size int64
 	last time.Time
 }
 
 func newProgress(out, file *os.File) *progress {
-	p := &progress{file: file, last: time.Now()}
-	if cli.IsTerminal(out) {
-		p.out = out
-	}
+	p := &progress{line: cli.NewTerminalLine(out), file: file, last: time.Now()}
 	if st, err := file.Stat(); err == nil {
 		p.size = st.Size()
 	}
@@ -105,19 +102,13 @@ func newProgress(out, file *os.File) *progress {
 }
 
 func (p *progress) step(n int) {
-	if p.out == nil || time.Since(p.last) < 200*time.Millisecond {
+	if time.Since(p.last) < 200*time.Millisecond {
 		return
 	}
 	p.last = time.Now()
 	share := ""
 	if at, err := p.file.Seek(0, io.SeekCurrent); err == nil && p.size > 0 {
-		share = fmt.Sprintf(", %d %%", 100*at/p.size)
+		share = ", " + render.WholePercent(float64(at)/float64(p.size))
 	}
-	fmt.Fprintf(p.out, "\rwindow %d%s ", n, share)
-}
-
-func (p *progress) end() {
-	if p.out != nil {
-		fmt.Fprint(p.out, "\r\033[K")
-	}
+	p.line.Show("", fmt.Sprintf("window %d%s", n, share))
 }

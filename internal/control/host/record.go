@@ -15,6 +15,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
+	"homenode/internal/render"
 	"homenode/internal/window"
 )
 
@@ -58,7 +59,10 @@ func Record(ctx context.Context, o RecordOptions) error {
 	if err != nil {
 		return err
 	}
-	r := recording{o: o, beside: &beside, reader: reader, name: c.Name, out: &counter{w: f}}
+	if o.Stderr == nil {
+		o.Stderr = os.Stderr
+	}
+	r := recording{o: o, beside: &beside, reader: reader, name: c.Name, out: &counter{w: f}, line: cli.NewTerminalLine(o.Stderr)}
 	err = r.run(ctx)
 	return errors.Join(err, f.Sync(), f.Close())
 }
@@ -97,6 +101,7 @@ type recording struct {
 	reader Reader
 	name   func(*window.Window)
 	out    *counter
+	line   *cli.StatusLine
 	count  int
 }
 
@@ -126,7 +131,7 @@ func (r *recording) run(ctx context.Context) error {
 			return r.ended(ctx, err)
 		}
 		r.count++
-		r.progress("\r", w, "")
+		r.line.Show("", fmt.Sprintf("window %d, %s, %s", r.count, render.Count(len(w.Workloads), "workload"), render.Bytes(float64(r.out.n))))
 	}
 	return r.ended(ctx, nil)
 }
@@ -138,30 +143,13 @@ func (r *recording) read(ctx context.Context) (window.Window, error) {
 	return r.reader.Read(ctx)
 }
 
-// progress is for people: it does not go into a log.
-func (r *recording) progress(before string, w window.Window, after string) {
-	if f := r.stderr(); cli.IsTerminal(f) {
-		fmt.Fprintf(f, "%swindow %d, %d workloads, %d kB %s", before, r.count, len(w.Workloads), r.out.n/1000, after)
-	}
-}
-
-func (r *recording) stderr() *os.File {
-	if r.o.Stderr != nil {
-		return r.o.Stderr
-	}
-	return os.Stderr
-}
-
 // ended prints how much was recorded. The end of the context is not an error.
 func (r *recording) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = nil
 	}
-	before := ""
-	if cli.IsTerminal(r.stderr()) {
-		before = "\r"
-	}
-	fmt.Fprintf(r.stderr(), "%s%d windows in %s: 'homenode top --replay %s' shows them\n", before, r.count, r.o.File, r.o.File)
+	r.line.Clear()
+	fmt.Fprintf(r.o.Stderr, "%d windows in %s: 'homenode top --replay %s' shows them\n", r.count, r.o.File, r.o.File)
 	return err
 }
 

@@ -42,7 +42,7 @@ func Study(ctx context.Context, files []string, f vmmap.Infer, stderr *os.File) 
 }
 
 func studyOne(ctx context.Context, study *interference.Study, p *window.Player, show *progress) error {
-	defer show.end()
+	defer show.line.Clear()
 	if other := study.Another(p.Machine); other != "" {
 		return fmt.Errorf("it belongs to another machine: %s", other)
 	}

@@ -15,8 +15,6 @@
 package field
 
 import (
-	"strconv"
-
 	"homenode/internal/render"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -39,7 +37,7 @@ const (
 func (u Unit) Print(v float64) string {
 	switch u {
 	case CPUs:
-		return strconv.FormatFloat(v, 'f', 2, 64)
+		return render.CPUs(v)
 	case Share:
 		return unit.Ratio(v).String()
 	case Amount:

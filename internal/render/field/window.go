@@ -34,12 +34,6 @@ type Workload struct {
 	Features *window.Features
 }
 
-// Of is a workload of a window.
-func Of(w *window.Window, wl *window.Workload) Workload {
-	f := window.FeaturesOf(*wl, w.Length)
-	return Workload{wl, &f}
-}
-
 // The figures of a workload.
 var (
 	Tasks = Field[Workload]{ID: "tasks", Name: "tasks", Unit: Count, Width: 5,

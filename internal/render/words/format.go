@@ -23,21 +23,14 @@ func inUnit(v float64, of string) string {
 	case "s":
 		return render.Seconds(v)
 	case "cpus", "times":
-		return cpus(v)
+		return render.CPUs(v)
 	case "window": // which one, not how many: it is looked up in a log
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case "windows", "workloads", "replicas", "reads", "threads":
 		return render.Commas(v)
 	}
-	return figure(v)
+	return render.Precise(v)
 }
-
-// cpus has two decimals on either side of a limit.
-func cpus(v float64) string { return render.Fixed(v, 2) }
-
-// figure keeps four significant digits: enough to see on which side of a limit. A log is
-// read by programs too, so they are not grouped.
-func figure(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 // estimated is " (estimated: Σ CPU share × …)"; "" of a measurement.
 func estimated(n action.Number) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"homenode/internal/action"
+	"homenode/internal/render"
 )
 
 // Has says that a rule has a sentence.
@@ -43,13 +44,13 @@ func Full(r action.Reason) string {
 func Number(n action.Number) string {
 	limit := ""
 	if l, ok := n.Limit.Get(); ok {
-		limit = ", limit " + figure(l)
+		limit = ", limit " + render.Precise(l)
 	}
 	v, ok := n.Value.Get()
 	if !ok {
 		return fmt.Sprintf("%s unknown (%s%s)", n.Name, n.Value.From, limit)
 	}
-	return strings.TrimSpace(n.Name+" "+figure(v)+" "+n.Unit) + fmt.Sprintf(" (%v%s)", n.Value.How, limit)
+	return strings.TrimSpace(n.Name+" "+render.Precise(v)+" "+n.Unit) + fmt.Sprintf(" (%v%s)", n.Value.How, limit)
 }
 
 // Alternative is "nodes 1 *: fits: cost 0.250, …" or "nodes 0: cpu: it needs 1.60 CPUs,
@@ -82,7 +83,7 @@ func Figures(a action.Alternative) string {
 	for _, f := range a.Figures {
 		say, ok := phrases[f.Name]
 		if !ok {
-			say = func(v float64) string { return f.Name + " " + figure(v) }
+			say = func(v float64) string { return f.Name + " " + render.Precise(v) }
 		}
 		parts = append(parts, say(f.Value))
 	}

@@ -212,7 +212,7 @@ func TestInUnit(t *testing.T) {
 		want string
 	}{
 		{0.25, "ratio", "25.0%"}, {1 << 30, "bytes", "1 GiB"}, {32 << 20, "bytes/s", "32 MiB/s"}, {600, "s", "10 min"}, {0.05, "s", "50 ms"},
-		{1.6, "cpus", "1.60"}, {12345, "window", "12345"}, {12345, "windows", "12,345"}, {0.00125, "", "0.00125"}, {536870912, "1/s", "5.369e+08"},
+		{1.6, "cpus", "1.60"}, {12345, "window", "12345"}, {12345, "windows", "12,345"}, {0.00125, "", "0.00125"}, {536870912, "1/s", "536,870,912"},
 	} {
 		if got := inUnit(c.v, c.of); got != c.want {
 			t.Errorf("%v in %q: got %q, want %q", c.v, c.of, got, c.want)

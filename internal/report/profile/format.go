@@ -4,7 +4,6 @@ package profile
 
 import (
 	"math"
-	"strconv"
 
 	"homenode/internal/profile"
 	"homenode/internal/render"
@@ -77,18 +76,10 @@ func wideSpread(f profile.Figure) string {
 	if !ok || f.Spread() <= showSpread {
 		return ""
 	}
-	return strconv.FormatFloat(s*100, 'f', 0, 64) + "%"
+	return render.WholePercent(s)
 }
 
 // why is the reason of an unknown figure.
 func why(f profile.Figure) string { return render.Or(f.Why, "no reason is given") }
-
-// tenths prints one decimal, for latencies, which people compare.
-func tenths(v float64) string {
-	if math.Abs(v) >= 9999.5 {
-		return render.Commas(v)
-	}
-	return render.Fixed(v, 1)
-}
 
 func ratio(v float64) string { return render.Fixed(v, 2) }

@@ -18,13 +18,13 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-var document = render.NewPage(pageText, pictureStyle, template.FuncMap{
+var document = render.NewPage(pageText, render.PictureStyle, template.FuncMap{
 	"verdictClass": verdictClass,
-	"short": func(all []table) []table {
-		return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return t.Long })
+	"short": func(all []render.Grid) []render.Grid {
+		return slices.DeleteFunc(slices.Clone(all), func(t render.Grid) bool { return t.Long })
 	},
-	"long": func(all []table) []table {
-		return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return !t.Long })
+	"long": func(all []render.Grid) []render.Grid {
+		return slices.DeleteFunc(slices.Clone(all), func(t render.Grid) bool { return !t.Long })
 	},
 })
 
@@ -43,7 +43,7 @@ func HTML(w io.Writer, p profile.Profile) error {
 	v := newView(p)
 	data := struct {
 		Headline, How, Clock string
-		Badges, Facts        []fact
+		Badges, Facts        []render.Fact
 		Caveats              []string
 		Sections             []section
 	}{v.headline, render.How(v.How), render.Or(v.Clock, "clock unknown"), nil, v.facts, caveats(v.Profile), v.sections}

@@ -48,8 +48,8 @@ func (m matrix) get(from, to int) profile.Figure {
 	return f
 }
 
-func (m matrix) table(caption string, print func(float64) string, of func(profile.Figure) profile.Figure) table {
-	t := table{Caption: caption, Heads: []string{"from \\ to"}, Keys: 1}
+func (m matrix) table(caption string, print func(float64) string, of func(profile.Figure) profile.Figure) render.Grid {
+	t := render.Grid{Caption: caption, Heads: []string{"from \\ to"}, Keys: 1}
 	for _, to := range m.to {
 		head := "node " + strconv.Itoa(to)
 		if len(m.to) > 8 { // no room for the word
@@ -66,7 +66,7 @@ func (m matrix) table(caption string, print func(float64) string, of func(profil
 			}
 			row = append(row, cell)
 		}
-		t.Rows = append(t.Rows, row)
+		t.AddText(row...)
 	}
 	return t
 }
@@ -97,7 +97,7 @@ func latencySection(p profile.Profile) section {
 		return s
 	}
 	m := newMatrix(p, p.Latency)
-	s.Tables = append(s.Tables, m.table("nanoseconds", tenths, same))
+	s.Tables = append(s.Tables, m.table("nanoseconds", render.Tenths, same))
 	if slices.ContainsFunc(p.Latency, func(f profile.PairFigure) bool { return f.Cycles.Known() }) {
 		s.Tables = append(s.Tables, m.table("core cycles", render.Number, cycles))
 	}
@@ -122,10 +122,10 @@ func bandwidthSection(p profile.Profile) section {
 		s.Panels = heatPanels(p, profile.Bandwidth)
 	}
 	if len(p.Peak) > 0 {
-		t := table{Caption: "Peak, from all CPUs", Heads: []string{"memory of", r.unit}, Keys: 1}
+		t := render.Grid{Caption: "Peak, from all CPUs", Heads: []string{"memory of", r.unit}, Keys: 1}
 		var u unknowns
 		for _, f := range p.Peak {
-			t.Rows = append(t.Rows, []string{"node " + strconv.Itoa(f.Node), show(f.Figure, r.print)})
+			t.AddText("node "+strconv.Itoa(f.Node), show(f.Figure, r.print))
 			u.addFigure(f.Figure, "peak of node "+strconv.Itoa(f.Node))
 		}
 		s.Tables, s.Notes = append(s.Tables, t), append(u.notes(), s.Notes...)

@@ -121,8 +121,8 @@ func raoSection(p profile.Profile) section {
 	return s
 }
 
-func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) table {
-	t := table{Caption: "Per operation, in " + g.unit() + "; what costs most, and how many times the cost it makes", Keys: 3,
+func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) render.Grid {
+	t := render.Grid{Caption: "Per operation, in " + g.unit() + "; what costs most, and how many times the cost it makes", Keys: 3,
 		Heads: []string{"threads", "shared", "working\nset"}}
 	for _, a := range arrangements {
 		t.Heads = append(t.Heads, a.spread+"\n"+a.memory)
@@ -139,7 +139,7 @@ func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) table {
 					}
 					row = append(row, cell)
 				}
-				t.Rows = append(t.Rows, append(row, dominates(cells, n, ws, sharing)))
+				t.AddText(append(row, dominates(cells, n, ws, sharing))...)
 			}
 		}
 	}
@@ -165,12 +165,12 @@ func dominates(cells []profile.RaoCell, threads int, ws, sharing unit.Bytes) str
 }
 
 // all is every cell, in the grid's order.
-func (g raoGrid) all() table {
-	t := table{Caption: "Every cell", Long: true, Keys: 4, Heads: []string{"threads", "shared", "where", "working set", "ns/op", "cycles/op",
+func (g raoGrid) all() render.Grid {
+	t := render.Grid{Caption: "Every cell", Long: true, Keys: 4, Heads: []string{"threads", "shared", "where", "working set", "ns/op", "cycles/op",
 		"LLC misses/op", "LLC miss rate", "uncore penalty", "requests/op", "critical/op"}}
 	g.each(func(k raoKey, c profile.RaoCell) {
-		t.Rows = append(t.Rows, []string{strconv.Itoa(k.threads), noneOr(k.sharing), k.arrangement.String(), k.ws.String(), show(c.PerOp, tenths), show(c.Cycles, render.Number),
-			show(c.LLCMiss, render.Number), show(c.MissRate, render.Number), show(c.Penalty, render.Number), show(c.Requests, render.Number), show(c.PenaltyPerOp, render.Number)})
+		t.AddText(strconv.Itoa(k.threads), noneOr(k.sharing), k.arrangement.String(), k.ws.String(), show(c.PerOp, render.Tenths), show(c.Cycles, render.Number),
+			show(c.LLCMiss, render.Number), show(c.MissRate, render.Number), show(c.Penalty, render.Number), show(c.Requests, render.Number), show(c.PenaltyPerOp, render.Number))
 	})
 	return t
 }

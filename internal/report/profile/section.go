@@ -15,33 +15,19 @@ import (
 type section struct {
 	ID, Title string
 	Sub       string // which figures, and their unit
-	Tables    []table
-	Notes     []string // what is unknown or was left out, and why
-	Panels    []panel  // on the page only
+	Tables    []render.Grid
+	Notes     []string       // what is unknown or was left out, and why
+	Panels    []render.Panel // on the page only
 	Findings  []profile.RaoFinding
 }
-
-// table is rows of cells. The first Keys columns name the row: they are at the left,
-// and are repeated where a wide table is broken.
-type table struct {
-	Caption string
-	Heads   []string // a line break makes a narrow column of two words
-	Keys    int
-	Rows    [][]string
-	Long    bool // for the page only, folded
-}
-
-func (t table) empty() bool { return len(t.Rows) == 0 }
 
 // view is what all faces show.
 type view struct {
 	profile.Profile
 	headline string
-	facts    []fact
+	facts    []render.Fact
 	sections []section
 }
-
-type fact = render.Fact
 
 func newView(p profile.Profile) view {
 	v := view{Profile: render.Cleaned(p)}
@@ -76,8 +62,8 @@ func nodes(f profile.Fingerprint) string {
 	return text
 }
 
-func facts(p profile.Profile) []fact {
-	return []fact{
+func facts(p profile.Profile) []render.Fact {
+	return []render.Fact{
 		{Name: "how known", Text: render.How(p.How)},
 		{Name: "clock", Text: render.Or(p.Clock, unknown)},
 		{Name: "machine", Text: render.Or(p.Origin, unknown)},

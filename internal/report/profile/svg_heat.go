@@ -37,8 +37,8 @@ func nothing(p profile.Profile, part profile.Part) error {
 // file has them.
 const maxHeat = 64
 
-func heatPanels(p profile.Profile, which profile.Part) []panel {
-	h := heatMap{title: "Latency", sub: "ns a load; darker is slower", print: tenths}
+func heatPanels(p profile.Profile, which profile.Part) []render.Panel {
+	h := heatMap{title: "Latency", sub: "ns a load; darker is slower", print: render.Tenths}
 	list := p.Latency
 	if which == profile.Bandwidth {
 		r := bandwidthRates(p)
@@ -49,7 +49,7 @@ func heatPanels(p profile.Profile, which profile.Part) []panel {
 		return nil
 	}
 	h.scale()
-	return []panel{{ID: "heat-" + string(which), Title: h.title, Sub: h.sub, W: max(heatLeft+float64(len(h.to))*h.w+2, 260), H: heatTop + float64(len(h.from))*h.h + heatFoot, draw: h.draw}}
+	return []render.Panel{{ID: "heat-" + string(which), Title: h.title, Sub: h.sub, Wide: max(heatLeft+float64(len(h.to))*h.w+2, 260), High: heatTop + float64(len(h.from))*h.h + heatFoot, Draw: h.draw}}
 }
 
 const (
@@ -96,7 +96,7 @@ func (h heatMap) share(v float64) float64 {
 	return min(1, (v-h.low)/span)
 }
 
-func (h heatMap) draw(c *canvas) {
+func (h heatMap) draw(c *render.Canvas) {
 	c.Text(heatLeft+float64(len(h.to))*h.w/2, 12, "axis", "middle", "memory of node")
 	c.Text(0, heatTop-8, "axis", "start", "CPUs of")
 	for j, to := range h.to {
@@ -112,17 +112,17 @@ func (h heatMap) draw(c *canvas) {
 	h.legend(c, heatTop+float64(len(h.from))*h.h+14)
 }
 
-func (h heatMap) cell(c *canvas, x, y float64, f profile.Figure, local bool) {
+func (h heatMap) cell(c *render.Canvas, x, y float64, f profile.Figure, local bool) {
 	if v, ok := f.Median.Get(); ok {
 		c.Cell(x, y, h.w, h.h, h.share(v), h.print(v), local)
 		return
 	}
-	c.Fill(x, y, h.w, h.h, "cell", "url(#"+c.hatch+")")
+	c.Hatched(x, y, h.w, h.h, "cell")
 	c.Text(x+h.w/2, y+h.h/2+4.5, "num none", "middle", "?")
 }
 
 // legend is the scale, and the hatch if there is one.
-func (h heatMap) legend(c *canvas, y float64) {
+func (h heatMap) legend(c *render.Canvas, y float64) {
 	const steps, wide = 8, 14.0
 	if !math.IsInf(h.low, 0) {
 		low, high := h.print(h.low), h.print(h.high)
@@ -134,13 +134,15 @@ func (h heatMap) legend(c *canvas, y float64) {
 		c.Text(x+steps*wide+6, y+10, "axis", "start", high)
 	}
 	if len(h.notes()) > 0 {
-		c.Fill(heatLeft, y+17, 14, 12, "cell", "url(#"+c.hatch+")")
+		c.Hatched(heatLeft, y+17, 14, 12, "cell")
 		c.Text(heatLeft+20, y+27, "axis", "start", "? unknown")
 	}
 }
 
-// chunk is the most curves of one plot.
-const chunk = 6
+// hues are the colours of curves in their order.
+var hues = [render.Hues]int{2, 1, 3, 4, 0, 5}
+
+func hue(i int) string { return "s" + strconv.Itoa(hues[i]) }
 
 // Curve draws latency against load as an SVG file.
 func Curve(w io.Writer, p profile.Profile) error {
@@ -153,7 +155,7 @@ func Curve(w io.Writer, p profile.Profile) error {
 }
 
 // curvePanels have the local curves in one plot, the remote ones in another.
-func curvePanels(p profile.Profile) []panel {
+func curvePanels(p profile.Profile) []render.Panel {
 	var near, far []profile.Curve
 	r := loadedRates(p.Loaded)
 	for _, c := range p.Loaded {
@@ -163,42 +165,43 @@ func curvePanels(p profile.Profile) []panel {
 			far = append(far, c)
 		}
 	}
-	var out []panel
+	var out []render.Panel
 	for _, kind := range []struct {
 		title  string
 		curves []profile.Curve
 	}{{"Local memory", near}, {"Remote memory", far}} {
-		for some := range slices.Chunk(kind.curves, chunk) {
-			if pl := curvePlot(some, r); !pl.empty() {
-				out = append(out, pl.panel("curve-"+strconv.Itoa(len(out)), kind.title+" under load", "ns a load against "+r.unit+" of all loaders; bars: lowest and highest repeat"))
+		for some := range slices.Chunk(kind.curves, len(hues)) {
+			if pl := curvePlot(some, r); !pl.Empty() {
+				out = append(out, pl.Panel("curve-"+strconv.Itoa(len(out)), kind.title+" under load", "ns a load against "+r.unit+" of all loaders; bars: lowest and highest repeat"))
 			}
 		}
 	}
 	return out
 }
 
-func curvePlot(curves []profile.Curve, r rates) *plot {
-	pl := &plot{xLabel: r.unit, yLabel: "ns", wide: 490}
+func curvePlot(curves []profile.Curve, r rates) *render.Plot {
+	pl := &render.Plot{X: render.Axis{Label: r.unit}, Y: render.Axis{Label: "ns"}, Wide: 490}
 	for i, c := range curves {
-		s := line{name: render.Or(c.Name, "unnamed"), style: i, joined: true}
+		s := render.Line{Name: render.Or(c.Name, "unnamed"), Class: hue(i), Shape: i, Joined: true, Marked: true}
 		for _, pt := range c.Points {
-			x, ok1 := pt.Bandwidth.Median.Get()
-			y, ok2 := pt.Latency.Median.Get()
+			x, ok1 := extent(pt.Bandwidth, 1/r.scale)
+			y, ok2 := extent(pt.Latency, 1)
 			if ok1 && ok2 {
-				s.points = append(s.points, point{x / r.scale, y, extremes(pt.Bandwidth, 1/r.scale), extremes(pt.Latency, 1)})
+				s.Points = append(s.Points, render.Point{X: x, Y: y})
 			}
 		}
-		pl.lines = append(pl.lines, s)
+		pl.Lines = append(pl.Lines, s)
 	}
 	return pl
 }
 
-// extremes are the lowest and highest repeat; none if there is only one.
-func extremes(f profile.Figure, scale float64) *[2]float64 {
-	if f.N < 2 {
-		return nil
+// extent is a figure with its lowest and highest repeat; false: it is not known.
+func extent(f profile.Figure, scale float64) (render.Extent, bool) {
+	v, ok := f.Median.Get()
+	if !ok || f.N < 2 {
+		return render.Exactly(v * scale), ok
 	}
-	return &[2]float64{f.Min * scale, f.Max * scale}
+	return render.Extent{Mid: v * scale, Low: f.Min * scale, High: f.Max * scale}, true
 }
 
 // WorkingSet draws latency by working set as an SVG file, with the caches found.
@@ -211,21 +214,26 @@ func WorkingSet(w io.Writer, p profile.Profile) error {
 	return writeSVG(w, p, "Latency by working set", panels)
 }
 
-func workingSetPanels(p profile.Profile) []panel {
-	pl := &plot{xLabel: "working set", yLabel: "ns", xLog: true, wide: 620}
-	s := line{name: "ns a load, one CPU, local memory", joined: true}
+func workingSetPanels(p profile.Profile) []render.Panel {
+	pl := &render.Plot{X: sizes("working set"), Y: render.Axis{Label: "ns"}, Wide: 620}
+	s := render.Line{Name: "ns a load, one CPU, local memory", Class: hue(0), Joined: true, Marked: true}
 	for _, w := range p.WorkingSets {
-		if y, ok := w.Median.Get(); ok && w.Bytes > 0 {
-			s.points = append(s.points, point{float64(w.Bytes), y, nil, extremes(w.Figure, 1)})
+		if y, ok := extent(w.Figure, 1); ok && w.Bytes > 0 {
+			s.Points = append(s.Points, render.Point{X: render.Exactly(float64(w.Bytes)), Y: y})
 		}
 	}
 	for _, c := range p.Caches {
 		if b, ok := c.Size.Get(); ok {
-			pl.limits = append(pl.limits, limit{float64(b), "L" + strconv.Itoa(c.Level) + " " + b.String()})
+			pl.Limits = append(pl.Limits, render.Limit{X: float64(b), Text: "L" + strconv.Itoa(c.Level) + " " + b.String()})
 		}
 	}
-	if pl.lines = []line{s}; pl.empty() {
+	if pl.Lines = []render.Line{s}; pl.Empty() {
 		return nil
 	}
-	return []panel{pl.panel("working-set", "Latency by working set", "dashed: the largest working set that still fits a level")}
+	return []render.Panel{pl.Panel("working-set", "Latency by working set", "dashed: the largest working set that still fits a level")}
+}
+
+// sizes is an axis of bytes.
+func sizes(label string) render.Axis {
+	return render.Axis{Label: label, Binary: true, Print: render.Bytes}
 }

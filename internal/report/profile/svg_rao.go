@@ -24,14 +24,14 @@ func Rao(w io.Writer, p profile.Profile) error {
 
 // raoPanels are the cost by working set, one panel for each number of threads and
 // sharing size, then the predictors of the cost.
-func raoPanels(p profile.Profile) []panel {
+func raoPanels(p profile.Profile) []render.Panel {
 	g, llc := newRaoGrid(p.Rao), llcOf(p)
-	var out []panel
+	var out []render.Panel
 	for _, n := range g.threads {
 		for _, sharing := range g.sharings {
-			if pl := g.plot(n, sharing, llc); !pl.empty() {
+			if pl := g.plot(n, sharing, llc); !pl.Empty() {
 				title := render.Count(n, "thread") + ", " + sharedText(sharing)
-				out = append(out, pl.panel("rao-"+strconv.Itoa(len(out)), title, g.unit()+" per operation"))
+				out = append(out, pl.Panel("rao-"+strconv.Itoa(len(out)), title, g.unit()+" per operation"))
 			}
 		}
 	}
@@ -46,75 +46,90 @@ func sharedText(b unit.Bytes) string {
 	return b.String() + " shared"
 }
 
-func (g raoGrid) plot(threads int, sharing, llc unit.Bytes) *plot {
-	pl := &plot{xLabel: "working set of a thread", yLabel: g.unit(), xLog: true}
+// raoWide is as wide as a phone.
+const raoWide = 380
+
+func (g raoGrid) plot(threads int, sharing, llc unit.Bytes) *render.Plot {
+	pl := &render.Plot{X: sizes("working set of a thread"), Y: render.Axis{Label: g.unit()}, Wide: raoWide}
 	for _, a := range arrangements {
-		l := line{name: a.String(), joined: true, dashed: a.memory == profile.Remote, open: a.memory == profile.Remote}
-		if a.spread == profile.Inter {
-			l.style = 1
-		}
+		l := a.line()
+		l.Joined = true
 		for _, ws := range g.sizes {
 			f := g.cost(raoKey{threads, a, ws, sharing})
-			if y, ok := f.Median.Get(); ok && ws > 0 {
-				l.points = append(l.points, point{float64(ws), y, nil, extremes(f, 1)})
+			if y, ok := extent(f, 1); ok && ws > 0 {
+				l.Points = append(l.Points, render.Point{X: render.Exactly(float64(ws)), Y: y})
 			}
 		}
-		if len(l.points) > 0 {
-			pl.lines = append(pl.lines, l)
+		if len(l.Points) > 0 {
+			pl.Lines = append(pl.Lines, l)
 		}
 	}
-	if llc > 0 && !pl.empty() {
-		pl.limits = g.limits(threads, llc)
+	if llc > 0 && !pl.Empty() {
+		pl.Limits = g.limits(threads, llc)
 	}
 	return pl
 }
 
+// line is dashed and has open marks where memory is remote.
+func (a arrangement) line() render.Line {
+	l := render.Line{Name: a.String(), Class: hue(0), Marked: true}
+	if a.spread == profile.Inter {
+		l.Class, l.Shape = hue(1), 1
+	}
+	if a.memory == profile.Remote {
+		l.Class += " dashed open"
+	}
+	return l
+}
+
 // limits are where the LLC is full, if they are on the axis.
-func (g raoGrid) limits(threads int, llc unit.Bytes) []limit {
-	var out []limit
+func (g raoGrid) limits(threads int, llc unit.Bytes) []render.Limit {
+	var out []render.Limit
 	low, high := g.sizes[0], g.sizes[len(g.sizes)-1]
 	if all := llc / unit.Bytes(max(threads, 1)); threads > 1 && all >= low && all <= high {
-		out = append(out, limit{float64(all), "LLC / " + strconv.Itoa(threads)})
+		out = append(out, render.Limit{X: float64(all), Text: "LLC / " + strconv.Itoa(threads)})
 	}
 	if llc >= low && llc <= high {
-		out = append(out, limit{float64(llc), "LLC"})
+		out = append(out, render.Limit{X: float64(llc), Text: "LLC"})
 	}
 	return out
 }
 
 // scatters are the two candidates that may predict the cost of an operation.
-func (g raoGrid) scatters(cells []profile.RaoCell) []panel {
+func (g raoGrid) scatters(cells []profile.RaoCell) []render.Panel {
 	r := profile.CorrelationsOf(cells)
 	if r.N == 0 {
 		return nil
 	}
-	penalty := &plot{xLabel: "uncore penalty, cycles a request", yLabel: g.unit()}
-	miss := &plot{xLabel: "LLC miss rate: misses / requests", yLabel: g.unit()}
+	penalty := &render.Plot{X: render.Axis{Label: "uncore penalty, cycles a request"}, Y: render.Axis{Label: g.unit()}, Wide: raoWide}
+	miss := &render.Plot{X: render.Axis{Label: "LLC miss rate: misses / requests"}, Y: render.Axis{Label: g.unit()}, Wide: raoWide}
 	for _, a := range arrangements {
-		pen, mis := cloud(a), cloud(a)
+		pen, mis := a.cloud(), a.cloud()
 		g.each(func(k raoKey, c profile.RaoCell) {
 			y, ok := g.cost(k).Median.Get()
 			x, ok1 := c.Penalty.Median.Get()
 			m, ok2 := c.MissRate.Median.Get()
 			if k.arrangement == a && ok && ok1 && ok2 {
-				pen.points, mis.points = append(pen.points, point{x: x, y: y / c.Accesses()}), append(mis.points, point{x: m, y: y / c.Accesses()})
+				each := render.Exactly(y / c.Accesses())
+				pen.Points, mis.Points = append(pen.Points, render.Point{X: render.Exactly(x), Y: each}), append(mis.Points, render.Point{X: render.Exactly(m), Y: each})
 			}
 		})
-		if len(pen.points) > 0 {
-			penalty.lines, miss.lines = append(penalty.lines, pen), append(miss.lines, mis)
+		if len(pen.Points) > 0 {
+			penalty.Lines, miss.Lines = append(penalty.Lines, pen), append(miss.Lines, mis)
 		}
 	}
 	over := fmt.Sprintf("; %s; %s per load or add", render.Count(r.N, "cell"), g.unit())
-	return []panel{
-		penalty.panel("rao-penalty", "Uncore penalty: "+coefficient(r.Penalty), "W/A"+over),
-		miss.panel("rao-misses", "LLC miss rate: "+coefficient(r.MissRate), "of the same cells"+over),
+	return []render.Panel{
+		penalty.Panel("rao-penalty", "Uncore penalty: "+coefficient(r.Penalty), "W/A"+over),
+		miss.Panel("rao-misses", "LLC miss rate: "+coefficient(r.MissRate), "of the same cells"+over),
 	}
 }
 
-func cloud(a arrangement) line {
-	l := line{name: a.String(), faint: a.memory == profile.Local, open: a.memory == profile.Remote}
-	if a.spread == profile.Inter {
-		l.style = 1
+// cloud is a line's points alone; those of local memory overlap.
+func (a arrangement) cloud() render.Line {
+	l := a.line()
+	if a.memory == profile.Local {
+		l.Class += " faint"
 	}
 	return l
 }
@@ -124,5 +139,5 @@ func coefficient(r unit.Opt[float64]) string {
 	if !ok {
 		return "r unknown"
 	}
-	return "r = " + strconv.FormatFloat(v, 'f', 3, 64)
+	return "r = " + render.Ratio(v)
 }

@@ -18,19 +18,19 @@ func mixSection(p profile.Profile) section {
 	s := section{ID: "mixes", Title: "Reads and writes mixed", Notes: skips(p, profile.Mixes),
 		Sub: "All CPUs, each on its own node's memory; reads and writes together."}
 	r := ratesOf(figuresOf(p.Mixes, func(m profile.Mix) profile.Figure { return m.Figure })...)
-	t := table{Heads: []string{"lines read : written", r.unit}, Keys: 1}
+	t := render.Grid{Heads: []string{"lines read : written", r.unit}, Keys: 1}
 	var u unknowns
 	for _, m := range p.Mixes {
 		name := fmt.Sprintf("%d : %d", m.Reads, m.Writes)
-		t.Rows = append(t.Rows, []string{name, show(m.Figure, r.print)})
+		t.AddText(name, show(m.Figure, r.print))
 		u.addFigure(m.Figure, name)
 	}
 	return s.with(t, u)
 }
 
 // with adds a table that has rows, and its unknown figures.
-func (s section) with(t table, u unknowns) section {
-	if !t.empty() {
+func (s section) with(t render.Grid, u unknowns) section {
+	if len(t.Rows) > 0 {
 		s.Tables = append(s.Tables, t)
 	}
 	s.Notes = append(u.notes(), s.Notes...)
@@ -42,19 +42,20 @@ func loadedSection(p profile.Profile) section {
 		Sub: "One CPU waits for its loads while others read, with a pause that is shorter from column to column."}
 	r := loadedRates(p.Loaded)
 	for _, c := range p.Loaded {
-		t := table{Caption: render.Or(c.Name, "unnamed") + " (" + arrow(c.From, c.To) + ")", Heads: []string{"pause"}, Keys: 1}
+		t := render.Grid{Caption: render.Or(c.Name, "unnamed") + " (" + arrow(c.From, c.To) + ")", Heads: []string{"pause"}, Keys: 1}
 		load, latency, wide := []string{r.unit}, []string{"ns"}, []string{"ns ±"}
 		var u unknowns
 		for _, pt := range c.Points {
 			t.Heads = append(t.Heads, strconv.Itoa(pt.Pause))
-			load, latency = append(load, show(pt.Bandwidth, r.print)), append(latency, render.Show(pt.Latency.Median, tenths))
+			load, latency = append(load, show(pt.Bandwidth, r.print)), append(latency, render.Show(pt.Latency.Median, render.Tenths))
 			wide = append(wide, wideSpread(pt.Latency))
 			u.addFigure(pt.Bandwidth, fmt.Sprintf("%s, bandwidth at %d", render.Or(c.Name, "unnamed"), pt.Pause))
 			u.addFigure(pt.Latency, fmt.Sprintf("%s, latency at %d", render.Or(c.Name, "unnamed"), pt.Pause))
 		}
-		t.Rows = [][]string{load, latency}
+		t.AddText(load...)
+		t.AddText(latency...)
 		if slices.ContainsFunc(wide[1:], func(s string) bool { return s != "" }) {
-			t.Rows = append(t.Rows, wide)
+			t.AddText(wide...)
 		}
 		if len(c.Points) == 0 {
 			t.Rows = nil
@@ -77,20 +78,20 @@ func loadedRates(curves []profile.Curve) rates {
 func cacheSection(p profile.Profile) section {
 	s := section{ID: "caches", Title: "Caches", Notes: skips(p, profile.Caches), Panels: workingSetPanels(p),
 		Sub: "A level's size is between the largest working set that still fits and the next that was tried."}
-	t := table{Heads: []string{"level", "fits", "no longer", "firmware says", "ns a hit"}, Keys: 1}
+	t := render.Grid{Heads: []string{"level", "fits", "no longer", "firmware says", "ns a hit"}, Keys: 1}
 	var u unknowns
 	for _, c := range p.Caches {
 		name := "L" + strconv.Itoa(c.Level)
-		t.Rows = append(t.Rows, []string{name, c.Size.String(), c.Next.String(), c.Firmware.String(), show(c.Latency, tenths)})
+		t.AddText(name, c.Size.String(), c.Next.String(), c.Firmware.String(), show(c.Latency, render.Tenths))
 		if !c.Size.Known() {
 			u.say(render.Or(c.Why, "no reason is given"), "size of "+name)
 		}
 		u.addFigure(c.Latency, "latency of "+name)
 	}
 	s = s.with(t, u)
-	scan := table{Caption: "Latency by working set", Heads: []string{"working set", "ns a load"}, Keys: 1, Long: true}
+	scan := render.Grid{Caption: "Latency by working set", Heads: []string{"working set", "ns a load"}, Keys: 1, Long: true}
 	for _, w := range p.WorkingSets {
-		scan.Rows = append(scan.Rows, []string{w.Bytes.String(), show(w.Figure, tenths)})
+		scan.AddText(w.Bytes.String(), show(w.Figure, render.Tenths))
 	}
 	return s.with(scan, unknowns{})
 }
@@ -149,8 +150,8 @@ func pair(cpus [2]int) string { return fmt.Sprintf("%d and %d", cpus[0], cpus[1]
 func sharingSection(p profile.Profile) section {
 	s := section{ID: "sharing", Title: "CPUs that share a last-level cache", Notes: skips(p, profile.CacheSharing),
 		Sub: "Two CPUs, each with a working set that fills most of the cache alone: those that share it slow each other down."}
-	t := table{Heads: []string{"pairs of CPUs", "pairs", "share it?", "alone ns", "together ns"}, Keys: 1}
-	long := table{Caption: "Every pair", Heads: []string{"CPUs", "apart", "alone ns", "together ns", "shared"}, Keys: 2, Long: true}
+	t := render.Grid{Heads: []string{"pairs of CPUs", "pairs", "share it?", "alone ns", "together ns"}, Keys: 1}
+	long := render.Grid{Caption: "Every pair", Heads: []string{"CPUs", "apart", "alone ns", "together ns", "shared"}, Keys: 2, Long: true}
 	var u unknowns
 	keys, by := groupBy(p.CacheSharing, func(x profile.SharingTest) apart { return apart{x.Level, x.Distance} })
 	for _, k := range keys {
@@ -162,29 +163,18 @@ func sharingSection(p profile.Profile) section {
 			if !x.Shared.Known() && x.Alone.Median.Known() && x.Together.Median.Known() {
 				u.say("the two figures are too close to tell", pair(x.CPUs))
 			}
-			long.Rows = append(long.Rows, []string{pair(x.CPUs), k.String(), show(x.Alone, tenths), show(x.Together, tenths), shared(x.Shared)})
+			long.AddText(pair(x.CPUs), k.String(), show(x.Alone, render.Tenths), show(x.Together, render.Tenths), render.YesNo(x.Shared))
 		}
-		t.Rows = append(t.Rows, []string{k.String(), strconv.Itoa(len(by[k])), sharedAll(by[k]), between(alone, tenths), between(together, tenths)})
+		t.AddText(k.String(), strconv.Itoa(len(by[k])), sharedAll(by[k]), between(alone, render.Tenths), between(together, render.Tenths))
 	}
 	return s.with(t, u).with(long, unknowns{})
-}
-
-func shared(o unit.Opt[bool]) string {
-	v, ok := o.Get()
-	switch {
-	case !ok:
-		return unknown
-	case v:
-		return "yes"
-	}
-	return "no"
 }
 
 // sharedAll is the verdict for pairs that are equally far apart.
 func sharedAll(list []profile.SharingTest) string {
 	said := map[string]int{}
 	for _, x := range list {
-		said[shared(x.Shared)]++
+		said[render.YesNo(x.Shared)]++
 	}
 	var parts []string
 	for _, verdict := range []string{"yes", "no", unknown} {
@@ -230,8 +220,8 @@ func median(list []profile.Figure) profile.Figure {
 func coreSection(p profile.Profile) section {
 	s := section{ID: "core-to-core", Title: "From core to core", Notes: skips(p, profile.CoreToCore),
 		Sub: "Of a load of a line that another CPU has just modified, in ns; by how far apart the two are."}
-	t := table{Heads: []string{"reader and writer", "pairs", "ns", "lowest", "highest"}, Keys: 1}
-	long := table{Caption: "Every pair", Heads: []string{"reader and writer", "apart", "ns"}, Keys: 2, Long: true}
+	t := render.Grid{Heads: []string{"reader and writer", "pairs", "ns", "lowest", "highest"}, Keys: 1}
+	long := render.Grid{Caption: "Every pair", Heads: []string{"reader and writer", "apart", "ns"}, Keys: 2, Long: true}
 	var u unknowns
 	keys, by := groupBy(p.CoreToCore, func(x profile.CoreFigure) apart { return apart{x.Level, x.Distance} })
 	for _, k := range keys {
@@ -239,11 +229,11 @@ func coreSection(p profile.Profile) section {
 		for _, x := range by[k] {
 			all = append(all, x.Figure)
 			u.addFigure(x.Figure, pair(x.CPUs))
-			long.Rows = append(long.Rows, []string{pair(x.CPUs), k.String(), show(x.Figure, tenths)})
+			long.AddText(pair(x.CPUs), k.String(), show(x.Figure, render.Tenths))
 		}
 		m := median(all)
 		low, high := unit.OptOf(m.Min, m.N > 0), unit.OptOf(m.Max, m.N > 0)
-		t.Rows = append(t.Rows, []string{k.String(), strconv.Itoa(len(by[k])), render.Show(m.Median, tenths), render.Show(low, tenths), render.Show(high, tenths)})
+		t.AddText(k.String(), strconv.Itoa(len(by[k])), render.Show(m.Median, render.Tenths), render.Show(low, render.Tenths), render.Show(high, render.Tenths))
 	}
 	return s.with(t, u).with(long, unknowns{})
 }
@@ -306,7 +296,7 @@ func policySection(p profile.Profile) section {
 		}
 		at[cell{w, r.Work}] = r
 	}
-	t := table{Heads: []string{"policy", "CPU"}, Keys: 2}
+	t := render.Grid{Heads: []string{"policy", "CPU"}, Keys: 2}
 	for _, w := range works {
 		t.Heads = append(t.Heads, heads[w], "×")
 	}
@@ -321,7 +311,7 @@ func policySection(p profile.Profile) section {
 			row = append(row, show(r.Figure, speed.printerOf(r.Unit)), render.Show(r.Against, ratio))
 			u.addFigure(r.Figure, fmt.Sprintf("%s (%s)", render.Or(w.policy, unknown), work))
 		}
-		t.Rows = append(t.Rows, row)
+		t.AddText(row...)
 	}
 	return s.with(t, u)
 }
@@ -347,5 +337,5 @@ func (r rates) printerOf(text string) func(float64) string {
 	if text == bytesPerSecond {
 		return r.print
 	}
-	return tenths
+	return render.Tenths
 }

@@ -46,7 +46,7 @@ func (p *printer) section(s section) {
 		if t.Caption != "" {
 			p.Wrapped("  ", t.Caption)
 		}
-		p.Table(t.columns())
+		p.Table(t.Table(keyWidth, cellWidth))
 	}
 	for _, n := range s.Notes {
 		p.Wrapped("  ", n)
@@ -67,9 +67,3 @@ const (
 	keyWidth  = 28
 	cellWidth = 21
 )
-
-func (t table) columns() render.Table {
-	all := render.TableOf(t.Keys, keyWidth, cellWidth, t.Heads...)
-	all.Rows = t.Rows
-	return all
-}

@@ -19,25 +19,9 @@ import (
 //go:embed arena.tmpl
 var arenaPage string
 
-var arenaDocument = render.NewPage(arenaPage, arenaStyle, template.FuncMap{
+var arenaDocument = render.NewPage(arenaPage, render.PictureStyle+arenaStyle, template.FuncMap{
 	"verdict": verdictClass,
 })
-
-// arenaCell is a figure with a small text below it, and a colour.
-type arenaCell struct{ Text, Small, Class string }
-
-// grid is a table of the page; the first column names the row.
-type grid struct {
-	Caption string
-	Heads   []string
-	Rows    []gridRow
-}
-
-type gridRow struct {
-	Name  string
-	Class string
-	Cells []arenaCell
-}
 
 // ArenaHTML writes one self-contained page: no scripts, nothing fetched.
 func ArenaHTML(w io.Writer, r arena.Result) error {
@@ -49,11 +33,11 @@ func ArenaHTML(w io.Writer, r arena.Result) error {
 	data := struct {
 		Name, About, Lead         string
 		Answer, Badges, Notes     []string
-		Matrix                    grid
+		Matrix                    render.Grid
 		Ranked                    bool
-		Dots                      []dots
-		Costs                     []grid
-		Lines                     grid
+		Dots                      []render.Panel
+		Costs                     []render.Grid
+		Lines                     render.Grid
 		Papers                    []paper
 		Machines, Mixes, Policies []render.Fact
 	}{
@@ -64,7 +48,7 @@ func ArenaHTML(w io.Writer, r arena.Result) error {
 		data.Matrix, data.Costs, data.Lines = v.matrix(), v.costs(), v.lines()
 		for i, k := range v.sum.Rankings {
 			if d, ok := v.dotsOf(i, k); ok {
-				data.Dots = append(data.Dots, d)
+				data.Dots = append(data.Dots, d.panel())
 			}
 		}
 	}
@@ -100,33 +84,33 @@ func (v arenaView) columns() (all []arena.Ranking, heads []string) {
 
 // each makes a grid with a row for each policy, the fastest first, and a column for each
 // machine.
-func (v arenaView) each(caption string, of func(p arena.Place) arenaCell) grid {
+func (v arenaView) each(caption string, of func(p arena.Place) render.Cell) render.Grid {
 	columns, heads := v.columns()
-	g := grid{Caption: caption, Heads: append([]string{"policy"}, heads...)}
+	g := render.Grid{Caption: caption, Heads: append([]string{"policy"}, heads...), Keys: 1}
 	for _, p := range v.sum.Overall.Places {
-		row := gridRow{Name: p.Policy}
+		row := render.Cells(p.Policy)
 		if p.Policy == v.Against {
-			row.Class = "against"
+			row[0].Class = "against"
 		}
 		for _, k := range columns {
-			c := arenaCell{Text: "–"}
+			c := render.Cell{Text: "–"}
 			if place, ok := k.Place(p.Policy); ok {
 				c = of(place)
 			}
-			row.Cells = append(row.Cells, c)
+			row = append(row, c)
 		}
-		g.Rows = append(g.Rows, row)
+		g.Add(row...)
 	}
 	return g
 }
 
 // matrix is speed by policy and machine, with rank and interval.
-func (v arenaView) matrix() grid {
-	return v.each("Speed, × that of "+v.Against+": rank, median of the seeds, interval", func(p arena.Place) arenaCell {
+func (v arenaView) matrix() render.Grid {
+	return v.each("Speed, × that of "+v.Against+": rank, median of the seeds, interval", func(p arena.Place) render.Cell {
 		if p.Speed.N == 0 {
-			return arenaCell{Text: "none"}
+			return render.Cell{Text: "none"}
 		}
-		c := arenaCell{Text: render.Times(p.Speed.Median), Small: interval(p.Speed), Class: heat(p.Speed.Median)}
+		c := render.Cell{Text: render.Times(p.Speed.Median), Small: interval(p.Speed), Class: heat(p.Speed.Median)}
 		if p.Rank > 0 {
 			c.Small = "#" + strconv.Itoa(p.Rank) + " · " + c.Small
 		} else {
@@ -158,25 +142,25 @@ func heat(v float64) string {
 }
 
 // costs are the figures besides speed.
-func (v arenaView) costs() []grid {
-	return []grid{
-		v.each("Variation over seeds: sigma / mean", func(p arena.Place) arenaCell { return arenaCell{Text: render.Show(p.Variation, render.Percent)} }),
-		v.each("99th percentile of the time of an operation, × that of "+v.Against, func(p arena.Place) arenaCell {
-			return arenaCell{Text: shown(p.P99, render.Times), Small: intervalOf(p.P99)}
+func (v arenaView) costs() []render.Grid {
+	return []render.Grid{
+		v.each("Variation over seeds: sigma / mean", func(p arena.Place) render.Cell { return render.Cell{Text: render.Show(p.Variation, render.Percent)} }),
+		v.each("99th percentile of the time of an operation, × that of "+v.Against, func(p arena.Place) render.Cell {
+			return render.Cell{Text: shown(p.P99, render.Times), Small: intervalOf(p.P99)}
 		}),
-		v.each("Moves of threads and bindings of a run, and bytes moved", func(p arena.Place) arenaCell {
-			c := arenaCell{Text: shown(p.Moves, render.Whole)}
+		v.each("Moves of threads and bindings of a run, and bytes moved", func(p arena.Place) render.Cell {
+			c := render.Cell{Text: shown(p.Moves, render.Whole)}
 			if p.MovedB.N > 0 && p.MovedB.Median > 0 {
 				c.Small = render.Bytes(p.MovedB.Median)
 			}
 			return c
 		}),
-		v.each("Local share of DRAM reads", func(p arena.Place) arenaCell { return arenaCell{Text: shown(p.Local, render.Percent)} }),
-		v.each("At its worst: speed against "+v.Against+", and under which mix", func(p arena.Place) arenaCell {
+		v.each("Local share of DRAM reads", func(p arena.Place) render.Cell { return render.Cell{Text: shown(p.Local, render.Percent)} }),
+		v.each("At its worst: speed against "+v.Against+", and under which mix", func(p arena.Place) render.Cell {
 			if p.Worst.Speed.N == 0 {
-				return arenaCell{Text: "none"}
+				return render.Cell{Text: "none"}
 			}
-			return arenaCell{Text: render.Change(p.Worst.Speed.Median - 1), Small: p.Worst.Mix, Class: heat(p.Worst.Speed.Median)}
+			return render.Cell{Text: render.Change(p.Worst.Speed.Median - 1), Small: p.Worst.Mix, Class: heat(p.Worst.Speed.Median)}
 		}),
 	}
 }
@@ -189,22 +173,22 @@ func intervalOf(e arena.Estimate) string {
 }
 
 // lines is a table of all lines.
-func (v arenaView) lines() grid {
-	g := grid{Caption: "Every policy on every machine under every mix", Heads: []string{"policy, machine, mix", "speed", "p99", "CPU/op", "local", "variation", "fairness", "moves", "moved", "slowest application"}}
+func (v arenaView) lines() render.Grid {
+	g := render.Grid{Caption: "Every policy on every machine under every mix", Keys: 1, Heads: []string{"policy, machine, mix", "speed", "p99", "CPU/op", "local", "variation", "fairness", "moves", "moved", "slowest application"}}
 	for _, l := range v.sum.Lines {
-		row := gridRow{Name: l.Policy + ", " + l.Machine + ", " + l.Mix}
-		slowest := arenaCell{Text: "–"}
+		slowest := render.Cell{Text: "–"}
 		if l.Slowest != "" {
-			slowest = arenaCell{Text: render.Change(l.SlowestSpeed - 1), Small: l.Slowest}
+			slowest = render.Cell{Text: render.Change(l.SlowestSpeed - 1), Small: l.Slowest}
 		}
-		row.Cells = []arenaCell{
+		row := []render.Cell{
+			{Text: l.Policy + ", " + l.Machine + ", " + l.Mix},
 			{Text: shown(l.Speed, render.Times), Small: intervalOf(l.Speed), Class: heat(l.Speed.Median)}, {Text: shown(l.P99, render.Times), Small: intervalOf(l.P99)}, {Text: shown(l.CPUPerOp, render.Times)},
 			{Text: shown(l.Local, render.Percent)}, {Text: render.Show(l.Variation, render.Percent)}, {Text: shown(l.Fairness, render.Number)}, {Text: shown(l.Moves, render.Whole)}, {Text: shown(l.MovedB, render.Bytes)}, slowest,
 		}
 		if l.Speed.N == 0 {
-			row.Cells[0].Class = ""
+			row[1].Class = ""
 		}
-		g.Rows = append(g.Rows, row)
+		g.Add(row...)
 	}
 	return g
 }

@@ -4,9 +4,7 @@ package simulation
 
 import (
 	"fmt"
-	"html/template"
 	"math"
-	"strconv"
 
 	"homenode/internal/render"
 	"homenode/internal/sim/arena"
@@ -108,16 +106,9 @@ func ticks(low, high float64) (all []float64) {
 	return all
 }
 
-// Picture is the SVG; the canvas has escaped everything in it.
-func (d dots) Picture() template.HTML {
-	var c render.Canvas
-	d.draw(&c)
-	return c.Picture(dotsWide, d.height(), d.id, d.title+". "+d.sub, "")
+func (d dots) panel() render.Panel {
+	return render.Panel{ID: d.id, Title: d.title, Sub: d.sub, Wide: dotsWide, High: d.height(), Draw: d.draw}
 }
-
-// ID, Title and Sub are for the template.
-func (d dots) Title() string { return d.title }
-func (d dots) Sub() string   { return d.sub }
 
 func (d dots) draw(c *render.Canvas) {
 	low, high := d.reach()
@@ -135,7 +126,7 @@ func (d dots) draw(c *render.Canvas) {
 			class = "base"
 		}
 		c.Line(x(v), 2, x(v), end, class)
-		c.Text(x(v), end+15, "axis", "middle", "×"+strconv.FormatFloat(v, 'g', 3, 64))
+		c.Text(x(v), end+15, "axis", "middle", "×"+render.Short(v))
 	}
 	y := 4.0
 	for _, g := range d.groups {
@@ -201,11 +192,8 @@ func (v arenaView) dotsOf(i int, k arena.Ranking) (dots, bool) {
 	return d, len(d.groups) > 0
 }
 
+// arenaStyle is the style of what only dots have.
 const arenaStyle = `
-svg .axis{font-size:11px;fill:var(--muted)}svg .name,svg .figure{font-size:11px;fill:var(--fg)}
-svg .axis,svg .name,svg .figure,svg .group{stroke:none}
-svg .group{font-size:12.5px;font-weight:600}
-svg .grid{stroke:var(--line);stroke-width:1}svg .base{stroke:var(--muted);stroke-width:1.2}
 svg .whisker{stroke:var(--muted);stroke-width:1.3}
 svg .dot{stroke:var(--card);stroke-width:1}
 svg .dot.up{fill:var(--ours)}svg .dot.down{fill:var(--mark)}svg .dot.even{fill:var(--peer)}

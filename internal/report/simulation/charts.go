@@ -4,32 +4,23 @@ package simulation
 
 import (
 	"math"
-	"strconv"
 
 	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
-
-func (b bars) panel(id, title, sub string, t table) panel {
-	return panel{ID: id, Title: title, Sub: sub, Table: t, high: b.height(), draw: b.draw}
-}
-
-func (p *plot) panel(id, title, sub string, t table) panel {
-	return panel{ID: id, Title: title, Sub: sub, Table: t, high: p.height(), draw: p.draw}
-}
 
 // armPanels are bars of figures of whole runs.
 func (v scenarioView) armPanels() []panel {
 	var out []panel
 	for i, sub := range []string{"Share of the DRAM reads of all workloads; more is better.", "Instance-time that was not bound, of approved workloads (as in MAO, Fig. 6)."} {
 		m := v.armFigures()[i]
-		b := bars{print: render.Ratio, axis: short, top: 1}
+		b := bars{print: render.Ratio, axis: render.Short, top: 1}
 		g := barGroup{}
-		t := table{Heads: []string{"arm", m.title}, Keys: 1}
+		t := render.Grid{Heads: []string{"arm", m.title}, Keys: 1}
 		for k, a := range v.Arms {
 			s := m.Over(a, "")
 			g.rows = append(g.rows, barRow{name: a.Name, style: v.style(k), value: s.Median, low: s.Min, high: s.Max, known: s.N > 0})
-			t.Rows = append(t.Rows, append(words(a.Name), cellOf(s, m.print)))
+			t.Rows = append(t.Rows, append(render.Cells(a.Name), cellOf(s, m.print)))
 		}
 		b.groups = append(b.groups, g)
 		out = append(out, b.panel("arms-"+m.Name, title(m.title), sub, t))
@@ -42,7 +33,7 @@ func (v scenarioView) armPanels() []panel {
 func (v scenarioView) changePanels() (out []panel) {
 	for _, m := range []figure{v.figureNamed(scenario.Latency), v.figureNamed(scenario.CPUPerOp)} {
 		b := bars{print: render.Change, axis: shortChange}
-		t := table{Heads: []string{"service", "arm", "change", "paper"}, Keys: 2}
+		t := render.Grid{Heads: []string{"service", "arm", "change", "paper"}, Keys: 2}
 		for _, name := range v.services {
 			g := barGroup{name: name}
 			for i, a := range v.Arms {
@@ -52,7 +43,7 @@ func (v scenarioView) changePanels() (out []panel) {
 				r := v.changeRow(name, m, i)
 				g.rows = append(g.rows, r)
 				s := m.Against(a, v.Arms[v.base], name).Change()
-				t.Rows = append(t.Rows, append(words(name, a.Name), changeCell(s).of(s, pairs(a, v.Arms[v.base])), paperCell(r)))
+				t.Rows = append(t.Rows, append(render.Cells(name, a.Name), of(s, pairs(a, v.Arms[v.base]), changeCell(s)), paperCell(r)))
 			}
 			b.groups = append(b.groups, g)
 		}
@@ -60,7 +51,7 @@ func (v scenarioView) changePanels() (out []panel) {
 		if b.marked() {
 			sub += " A diamond is the paper's figure."
 		} else {
-			t = t.first(3)
+			t = first(3, t)
 		}
 		if !b.empty() {
 			out = append(out, b.panel("change-"+m.Name, title(m.title)+" against "+v.Arms[v.base].Name, sub, t))
@@ -81,18 +72,18 @@ func (v scenarioView) changeRow(name string, m figure, arm int) barRow {
 	return r
 }
 
-func changeCell(s scenario.Spread) scenarioCell {
+func changeCell(s scenario.Spread) render.Cell {
 	if s.N == 0 {
-		return scenarioCell{Text: none}
+		return render.Cell{Text: none}
 	}
-	return scenarioCell{Text: render.Change(s.Median), Range: changeRange(s)}
+	return render.Cell{Text: render.Change(s.Median), Small: changeRange(s)}
 }
 
-func paperCell(r barRow) scenarioCell {
+func paperCell(r barRow) render.Cell {
 	if !r.marked {
-		return scenarioCell{}
+		return render.Cell{}
 	}
-	return scenarioCell{Text: render.Change(r.mark)}
+	return render.Cell{Text: render.Change(r.mark)}
 }
 
 // moment is one figure of a sample; there is no latency without requests.
@@ -118,28 +109,34 @@ func (v scenarioView) timePanels() (out []panel) {
 		if !m.share {
 			unit = largest(lines)
 		}
-		p := plot{xLabel: "hours since the start", yLabel: unit.name, xText: short, yText: short, lines: rescaled(lines, unit.scale)}
+		p := render.Plot{Wide: barsWide, X: hours(lines), Y: render.Axis{Label: unit.name}, Lines: rescaled(lines, unit.scale)}
 		if m.share {
-			p.y1 = 1
+			p.Y.High = 1
 		}
-		if p.empty() {
+		if p.Empty() {
 			continue
 		}
-		p.hours()
-		out = append(out, p.panel("time-"+m.id, m.title, m.sub, timeTable(p.lines, unit.name)))
+		out = append(out, panel{p.Panel("time-"+m.id, m.title, m.sub), timeTable(p.Lines, unit.name)})
 	}
 	return out
 }
 
-func (v scenarioView) timeLines(m moment) (lines []line) {
+// lineOf is an arm's line.
+func (v scenarioView) lineOf(arm int) render.Line {
+	style := v.style(arm)
+	return render.Line{Name: v.Arms[arm].Name, Class: styleOf(style), Shape: style, Joined: true}
+}
+
+func (v scenarioView) timeLines(m moment) (lines []render.Line) {
 	for i, a := range v.Arms {
-		l := line{name: a.Name, style: v.style(i)}
+		l := v.lineOf(i)
+		l.Banded = true
 		for k := 0; ; k++ {
 			pt, ok := momentOf(a, k, m)
 			if !ok {
 				break
 			}
-			l.points = append(l.points, pt)
+			l.Points = append(l.Points, pt)
 		}
 		lines = append(lines, l)
 	}
@@ -147,7 +144,7 @@ func (v scenarioView) timeLines(m moment) (lines []line) {
 }
 
 // momentOf is the k-th sample over the seeds; false: there is none.
-func momentOf(a scenario.Outcome, k int, m moment) (point, bool) {
+func momentOf(a scenario.Outcome, k int, m moment) (render.Point, bool) {
 	var values []float64
 	hour, ok := 0.0, false
 	for _, r := range a.Runs {
@@ -161,18 +158,22 @@ func momentOf(a scenario.Outcome, k int, m moment) (point, bool) {
 	}
 	s := scenario.SpreadOf(values)
 	if s.N == 0 {
-		return point{x: hour, y: math.NaN()}, ok
+		return render.Point{X: render.Exactly(hour), Y: render.Exactly(math.NaN())}, ok
 	}
-	return point{hour, s.Median, s.Min, s.Max}, ok
+	return render.Point{X: render.Exactly(hour), Y: extent(s)}, ok
+}
+
+func extent(s scenario.Spread) render.Extent {
+	return render.Extent{Mid: s.Median, Low: s.Min, High: s.Max}
 }
 
 // largest is the unit of the largest figure, used for the whole picture.
-func largest(lines []line) unitOf {
+func largest(lines []render.Line) unitOf {
 	top := 0.0
 	for _, l := range lines {
-		for _, pt := range l.points {
-			if !math.IsNaN(pt.y) {
-				top = max(top, pt.high)
+		for _, pt := range l.Points {
+			if !math.IsNaN(pt.Y.Mid) {
+				top = max(top, pt.Y.High)
 			}
 		}
 	}
@@ -184,52 +185,53 @@ func largest(lines []line) unitOf {
 	return spans[len(spans)-1]
 }
 
-func rescaled(lines []line, scale float64) []line {
+func rescaled(lines []render.Line, scale float64) []render.Line {
 	for _, l := range lines {
-		for i, pt := range l.points {
-			l.points[i] = point{pt.x, pt.y / scale, pt.low / scale, pt.high / scale}
+		for i, pt := range l.Points {
+			l.Points[i].Y = render.Extent{Mid: pt.Y.Mid / scale, Low: pt.Y.Low / scale, High: pt.Y.High / scale}
 		}
 	}
 	return lines
 }
 
-// hours sets the x axis, in whole days where there are many.
-func (p *plot) hours() {
-	p.x0, p.x1 = 0, 1e-6
-	for _, l := range p.lines {
-		for _, pt := range l.points {
-			p.x1 = max(p.x1, pt.x)
+// hours is the time axis, in whole days where there are many.
+func hours(lines []render.Line) render.Axis {
+	x := render.Axis{Label: "hours since the start", High: 1e-6}
+	for _, l := range lines {
+		for _, pt := range l.Points {
+			x.High = max(x.High, pt.X.Mid)
 		}
 	}
 	const ticks = 8
-	for _, p.xStep = range []float64{0.05, 0.1, 0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 96, 168} {
-		if p.x1/p.xStep <= ticks {
-			return
+	for _, x.Step = range []float64{0.05, 0.1, 0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 96, 168} {
+		if x.High/x.Step <= ticks {
+			return x
 		}
 	}
-	p.xStep = p.x1 / ticks
+	x.Step = x.High / ticks
+	return x
 }
 
 // mostRows bounds the rows of a table to about a page: further samples are combined.
 const mostRows = 24
 
-func timeTable(lines []line, unit string) table {
-	t := table{Heads: []string{"until hour"}, Keys: 1}
+func timeTable(lines []render.Line, unit string) render.Grid {
+	t := render.Grid{Heads: []string{"until hour"}, Keys: 1}
 	n := 0
 	for _, l := range lines {
-		head := l.name
+		head := l.Name
 		if unit != "" {
 			head += ", " + unit
 		}
 		t.Heads = append(t.Heads, head)
-		n = max(n, len(l.points))
+		n = max(n, len(l.Points))
 	}
 	per := max(1, (n+mostRows-1)/mostRows)
 	for from := 0; from < n; from += per {
-		row := words("")
+		row := render.Cells("")
 		for _, l := range lines {
-			text, hour := meanOf(l.points[min(from, len(l.points)):min(from+per, len(l.points))])
-			row = append(row, scenarioCell{Text: text})
+			text, hour := meanOf(l.Points[min(from, len(l.Points)):min(from+per, len(l.Points))])
+			row = append(row, render.Cell{Text: text})
 			if hour != "" {
 				row[0].Text = hour
 			}
@@ -239,11 +241,11 @@ func timeTable(lines []line, unit string) table {
 	return t
 }
 
-func meanOf(points []point) (text, hour string) {
+func meanOf(points []render.Point) (text, hour string) {
 	sum, n := 0.0, 0.0
 	for _, pt := range points {
-		if hour = short(pt.x); !math.IsNaN(pt.y) {
-			sum, n = sum+pt.y, n+1
+		if hour = render.Short(pt.X.Mid); !math.IsNaN(pt.Y.Mid) {
+			sum, n = sum+pt.Y.Mid, n+1
 		}
 	}
 	if n == 0 {
@@ -252,26 +254,12 @@ func meanOf(points []point) (text, hour string) {
 	return render.Number(sum / n), hour
 }
 
-// short formats a figure of an axis.
-func short(v float64) string {
-	if math.Abs(v) < 1e-9 {
-		return "0"
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
-}
-
+// shortChange and shortPercent are for axes.
 func shortChange(v float64) string {
-	text := short(math.Abs(v)*100) + "%"
-	switch {
-	case math.Abs(v) < 1e-9:
-		return "0"
-	case v < 0:
-		return "−" + text
-	}
-	return "+" + text
+	return render.Signed(v, shortPercent)
 }
 
-func shortPercent(v float64) string { return short(v*100) + "%" }
+func shortPercent(v float64) string { return render.Short(v*100) + "%" }
 
 func title(text string) string { return string(upper(text[0])) + text[1:] }
 

@@ -26,33 +26,34 @@ const (
 //     shown.
 func (v scenarioView) gainPanel() (panel, bool) {
 	width := v.binWidth()
-	p := plot{xLabel: "load: CPUs in use under " + v.Arms[v.base].Name, yLabel: "gain", x1: 1, xStep: 0.2, xText: shortPercent, yText: shortChange}
-	t := table{Heads: []string{"load", "arm", "gain", "samples"}, Keys: 2}
+	p := render.Plot{Wide: barsWide, X: render.Axis{Label: "load: CPUs in use under " + v.Arms[v.base].Name, High: 1, Step: 0.2, Print: shortPercent}, Y: render.Axis{Label: "gain", Print: shortChange}}
+	t := render.Grid{Heads: []string{"load", "arm", "gain", "samples"}, Keys: 2}
 	for i, a := range v.Arms {
 		if i == v.base {
 			continue
 		}
-		l := line{name: a.Name, style: v.style(i), marks: true}
+		l := v.lineOf(i)
+		l.Marked = true
 		for bin := 0; float64(bin)*width < 1; bin++ {
 			s, n := gainIn(a, v.Arms[v.base], float64(bin)*width, width)
 			if s.N == 0 {
 				continue
 			}
 			from := float64(bin) * width
-			l.points = append(l.points, point{from + width/2, s.Median, s.Min, s.Max})
-			c := scenarioCell{Text: render.Change(s.Median)}
+			l.Points = append(l.Points, render.Point{X: render.Exactly(from + width/2), Y: extent(s)})
+			c := render.Cell{Text: render.Change(s.Median)}
 			if s.N > 1 && s.Min < s.Max {
-				c.Range = render.Change(s.Min) + " to " + render.Change(s.Max)
+				c.Small = render.Change(s.Min) + " to " + render.Change(s.Max)
 			}
-			t.Rows = append(t.Rows, append(words(shortPercent(from)+"–"+shortPercent(from+width), a.Name), c, scenarioCell{Text: render.Whole(float64(n))}))
+			t.Rows = append(t.Rows, append(render.Cells(shortPercent(from)+"–"+shortPercent(from+width), a.Name), c, render.Cell{Text: render.Whole(float64(n))}))
 		}
-		p.lines = append(p.lines, l)
+		p.Lines = append(p.Lines, l)
 	}
-	slices.SortStableFunc(t.Rows, func(a, b []scenarioCell) int { return compareLength(a[0].Text, b[0].Text) })
-	if p.empty() {
+	slices.SortStableFunc(t.Rows, func(a, b []render.Cell) int { return compareLength(a[0].Text, b[0].Text) })
+	if p.Empty() {
 		return panel{}, false
 	}
-	return p.panel("gain", "Latency saved, by load", "Samples of the same hour and seed, in bins of load; above 0 is better. The median of the seeds, lowest and highest.", t), true
+	return panel{p.Panel("gain", "Latency saved, by load", "Samples of the same hour and seed, in bins of load; above 0 is better. The median of the seeds, lowest and highest."), t}, true
 }
 
 // compareLength puts "5%–10%" before "10%–15%".
@@ -117,29 +118,30 @@ func eachHour(a, b []scenario.Sample, f func(a, b scenario.Sample)) {
 
 // spreadPanel is how local ratio is distributed over workloads (as in MAO, Fig. 9).
 func (v scenarioView) spreadPanel() (panel, bool) {
-	p := plot{xLabel: "local ratio", yLabel: "workloads with at most that", x1: 1, xStep: 0.2, y1: 1, xText: short, yText: shortPercent}
-	t := table{Heads: []string{"arm", "10th\npercentile", "25th", "median", "75th", "90th"}, Keys: 1}
+	p := render.Plot{Wide: barsWide, X: render.Axis{Label: "local ratio", High: 1, Step: 0.2}, Y: render.Axis{Label: "workloads with at most that", High: 1, Print: shortPercent}}
+	t := render.Grid{Heads: []string{"arm", "10th\npercentile", "25th", "median", "75th", "90th"}, Keys: 1}
 	for i, a := range v.Arms {
 		all := localRatios(a)
 		if len(all) == 0 {
 			continue
 		}
-		l := line{name: a.Name, style: v.style(i), steps: true, points: []point{{all[0], 0, 0, 0}}}
+		l := v.lineOf(i)
+		l.Steps, l.Points = true, []render.Point{{X: render.Exactly(all[0])}}
 		for k, x := range all {
 			y := float64(k+1) / float64(len(all))
-			l.points = append(l.points, point{x, y, y, y})
+			l.Points = append(l.Points, render.Point{X: render.Exactly(x), Y: render.Exactly(y)})
 		}
-		p.lines = append(p.lines, l)
-		row := words(a.Name)
+		p.Lines = append(p.Lines, l)
+		row := render.Cells(a.Name)
 		for _, q := range []float64{0.1, 0.25, 0.5, 0.75, 0.9} {
-			row = append(row, scenarioCell{Text: render.Ratio(quantile(all, q))})
+			row = append(row, render.Cell{Text: render.Ratio(quantile(all, q))})
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if p.empty() {
+	if p.Empty() {
 		return panel{}, false
 	}
-	return p.panel("spread", "Local ratio over workloads", "All workloads of all seeds: the further to the right, the more local.", t), true
+	return panel{p.Panel("spread", "Local ratio over workloads", "All workloads of all seeds: the further to the right, the more local."), t}, true
 }
 
 func localRatios(a scenario.Outcome) (all []float64) {
@@ -162,12 +164,12 @@ func quantile(sorted []float64, share float64) float64 {
 const clear = 0.005
 
 // gainTable is how much the local ratio of workloads grows (as in MAO, Fig. 9).
-func (v scenarioView) gainTable() (t table, ok bool) {
-	t = table{Caption: "Gain of local ratio over " + v.Arms[v.base].Name + ", workload by workload, of all seeds", Keys: 1,
+func (v scenarioView) gainTable() (t render.Grid, ok bool) {
+	t = render.Grid{Caption: "Gain of local ratio over " + v.Arms[v.base].Name + ", workload by workload, of all seeds", Keys: 1,
 		Heads: []string{"arm", "median, lowest to highest", "workloads that are more local", "less local"}}
 	for i, a := range v.Arms {
 		if cells := v.gains(i); i != v.base && len(cells) > 0 {
-			t.Rows, ok = append(t.Rows, append(words(a.Name), cells...)), true
+			t.Rows, ok = append(t.Rows, append(render.Cells(a.Name), cells...)), true
 		}
 	}
 	return t, ok
@@ -175,7 +177,7 @@ func (v scenarioView) gainTable() (t table, ok bool) {
 
 // gains are compared with workloads of the same name and seed under the reference arm;
 // there are none if there are no such workloads.
-func (v scenarioView) gains(arm int) []scenarioCell {
+func (v scenarioView) gains(arm int) []render.Cell {
 	var all []float64
 	more, less := 0, 0
 	scenario.EachPair(v.Arms[arm], v.Arms[v.base], func(r, b scenario.Run) {
@@ -198,15 +200,7 @@ func (v scenarioView) gains(arm int) []scenarioCell {
 	}
 	s := scenario.SpreadOf(all)
 	n := float64(len(all))
-	return []scenarioCell{{Text: signed(s.Median), Range: signed(s.Min) + " to " + signed(s.Max)}, {Text: render.Percent(float64(more) / n)}, {Text: render.Percent(float64(less) / n)}}
+	return []render.Cell{{Text: signed(s.Median), Small: signed(s.Min) + " to " + signed(s.Max)}, {Text: render.Percent(float64(more) / n)}, {Text: render.Percent(float64(less) / n)}}
 }
 
-func signed(v float64) string {
-	switch {
-	case v < 0:
-		return "−" + render.Ratio(-v)
-	case v > 0:
-		return "+" + render.Ratio(v)
-	}
-	return render.Ratio(v)
-}
+func signed(v float64) string { return render.Signed(v, render.Ratio) }

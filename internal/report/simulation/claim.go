@@ -67,11 +67,11 @@ func (c claimed) paper() string {
 	return render.Change(v)
 }
 
-func (c claimed) ours() scenarioCell {
+func (c claimed) ours() render.Cell {
 	if c.Absolute() {
-		return cellOf(c.Ours, c.figure.print).of(c.Ours, c.seeds)
+		return of(c.Ours, c.seeds, cellOf(c.Ours, c.figure.print))
 	}
-	return changeCell(c.Ours).of(c.Ours, c.seeds)
+	return of(c.Ours, c.seeds, changeCell(c.Ours))
 }
 
 // verdict compares our figure with the paper's, by the range of the seeds. It is "" where

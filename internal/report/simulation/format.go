@@ -7,9 +7,8 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// none is shown for a missing figure, such as the latency of a service without requests.
 const (
-	none    = "none"
+	none    = render.None
 	unknown = render.Unknown
 )
 

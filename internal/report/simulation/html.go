@@ -16,14 +16,14 @@ import (
 //go:embed scenario.tmpl
 var scenarioPage string
 
-var scenarioDocument = render.NewPage(scenarioPage, scenarioStyle, nil)
+var scenarioDocument = render.NewPage(scenarioPage, render.PictureStyle+scenarioStyle, nil)
 
 // section is one part of the page.
 type section struct {
 	ID, Title, Sub string
 	Panels         []panel
-	Tables         []table
-	Folded         []table
+	Tables         []render.Grid
+	Folded         []render.Grid
 	Names          []render.Fact // explanation of names in the tables
 }
 
@@ -64,9 +64,9 @@ func (v scenarioView) sections() (out []section) {
 	if len(v.Arms) == 0 {
 		return nil
 	}
-	out = append(out, section{ID: "arms", Title: "The arms", Sub: "Bars are medians of the seeds; whiskers go from the lowest to the highest.", Panels: v.armPanels(), Tables: []table{v.arms}, Names: v.armsAbout()})
+	out = append(out, section{ID: "arms", Title: "The arms", Sub: "Bars are medians of the seeds; whiskers go from the lowest to the highest.", Panels: v.armPanels(), Tables: []render.Grid{v.arms}, Names: v.armsAbout()})
 	if len(v.services) > 0 {
-		out = append(out, section{ID: "services", Title: "What services gain", Sub: "All arms of a seed had the same demand: figures are compared seed by seed.", Panels: v.changePanels(), Tables: v.ratioTables(), Folded: []table{v.absoluteTable()}})
+		out = append(out, section{ID: "services", Title: "What services gain", Sub: "All arms of a seed had the same demand: figures are compared seed by seed.", Panels: v.changePanels(), Tables: v.ratioTables(), Folded: []render.Grid{v.absoluteTable()}})
 	}
 	if panels := v.timePanels(); len(panels) > 0 {
 		out = append(out, section{ID: "time", Title: "Over time", Sub: "Lines are medians of the seeds; bands go from the lowest to the highest. Arms that are alike cover each other.", Panels: panels})
@@ -84,14 +84,14 @@ func (v scenarioView) sections() (out []section) {
 		out = append(out, s)
 	}
 	if len(v.claims) > 0 {
-		out = append(out, section{ID: "paper", Title: "The paper's figures beside ours", Sub: "The paper's were measured on its machines; ours are modelled.", Tables: []table{v.claimTable()}})
+		out = append(out, section{ID: "paper", Title: "The paper's figures beside ours", Sub: "The paper's were measured on its machines; ours are modelled.", Tables: []render.Grid{v.claimTable()}})
 	}
 	return out
 }
 
 // ratioTables are the services' tables, with a caption that explains ×.
-func (v scenarioView) ratioTables() []table {
-	var out []table
+func (v scenarioView) ratioTables() []render.Grid {
+	var out []render.Grid
 	for _, t := range v.tables {
 		t.Caption += ": figures of " + v.Arms[v.base].Name + ", of the others × that"
 		out = append(out, t)

@@ -48,6 +48,10 @@ const (
 	axisFoot     = 22.0
 )
 
+func (b bars) panel(id, title, sub string, t render.Grid) panel {
+	return panel{render.Panel{ID: id, Title: title, Sub: sub, Wide: barsWide, High: b.height(), Draw: b.draw}, t}
+}
+
 func (b bars) empty() bool {
 	for _, g := range b.groups {
 		for _, r := range g.rows {
@@ -107,13 +111,13 @@ func (b bars) reach() (low, high float64) {
 	return low, high
 }
 
-func (b bars) draw(c *canvas) {
+func (b bars) draw(c *render.Canvas) {
 	low, high := b.reach()
 	right := barsWide - barFigure
 	if b.marked() {
 		right -= barMark
 	}
-	x := func(v float64) float64 { return barName + float64((v-low)/(high-low)*(right-barName)) }
+	x := func(v float64) float64 { return barName + (v-low)/(high-low)*(right-barName) }
 	end := b.height() - axisFoot
 	step := render.TickStep(high - low)
 	for i := math.Ceil(low / step); i*step <= high*1.0001; i++ {
@@ -138,7 +142,7 @@ func (b bars) draw(c *canvas) {
 	}
 }
 
-func (b bars) row(c *canvas, r barRow, x func(float64) float64, y, right float64) {
+func (b bars) row(c *render.Canvas, r barRow, x func(float64) float64, y, right float64) {
 	mid := y + barRowH/2
 	c.Text(0, mid+4, "name", "start", render.FitText(r.name, 11, barName-6))
 	if r.known {
@@ -153,14 +157,8 @@ func (b bars) row(c *canvas, r barRow, x func(float64) float64, y, right float64
 		c.Text(right+8, mid+4, "axis", "start", none)
 	}
 	if r.marked {
-		c.Path(diamond(x(r.mark), mid), "paper")
-		c.Path(diamond(right+barFigure+6, mid), "paper")
+		c.Path(render.Diamond(x(r.mark), mid, 5), "paper")
+		c.Path(render.Diamond(right+barFigure+6, mid, 5), "paper")
 		c.Text(right+barFigure+13, mid+4, "paperText", "start", b.print(r.mark))
 	}
-}
-
-func xy(x, y float64) string { return render.Coordinate(x) + " " + render.Coordinate(y) }
-
-func diamond(x, y float64) string {
-	return "M" + xy(x, y-5) + "L" + xy(x+5, y) + "L" + xy(x, y+5) + "L" + xy(x-5, y) + "z"
 }

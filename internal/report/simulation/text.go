@@ -23,7 +23,7 @@ func Scenario(w io.Writer, r scenario.Result, o render.TextOptions) error {
 		p.section("ARMS", "Median of the seeds; lowest–highest below, where they differ. * is the largest share of local reads.")
 		p.Facts(v.armsAbout(), keyWidth)
 		p.Line("")
-		p.Table(v.arms.columns())
+		p.Table(v.arms.Table(keyWidth, cellWidth))
 	}
 	if len(v.tables) > 0 {
 		p.section("SERVICES", "Of "+v.Arms[v.base].Name+" the figures; of the others × that, seed by seed: median, and lowest–highest below, where they differ. * is the best median.")
@@ -31,7 +31,7 @@ func Scenario(w io.Writer, r scenario.Result, o render.TextOptions) error {
 	for _, t := range v.tables {
 		p.Line("")
 		p.Wrapped("  ", t.Caption)
-		p.Table(t.columns())
+		p.Table(t.Table(keyWidth, cellWidth))
 	}
 	p.claims(v.claims)
 	p.List("NOT TO BE COMPARED, AND HOW TO READ IT", v.notes)
@@ -75,8 +75,8 @@ func (c claimed) beside() string {
 		paper = " " + paper
 	}
 	text := "paper" + paper + ", ours " + ours.Text
-	if ours.Range != "" {
-		text += " (" + ours.Range + ")"
+	if ours.Small != "" {
+		text += " (" + ours.Small + ")"
 	}
 	if why := render.Or(c.Why, c.verdict()); why != "" {
 		text += ": " + why
@@ -90,22 +90,3 @@ const (
 	keyWidth  = 24
 	cellWidth = 21
 )
-
-// columns are the printed lines of a table: two for a row that has ranges.
-func (t table) columns() render.Table {
-	all := render.TableOf(t.Keys, keyWidth, cellWidth, t.Heads...)
-	for _, row := range t.Rows {
-		first, second, two := make([]string, len(row)), make([]string, len(row)), false
-		for i, c := range row {
-			first[i], second[i] = c.Text, c.Range
-			if c.Best {
-				first[i] = "*" + c.Text
-			}
-			two = two || c.Range != ""
-		}
-		if all.Add(first...); two {
-			all.Add(second...)
-		}
-	}
-	return all
-}

@@ -21,8 +21,8 @@ type scenarioView struct {
 	subject  int      // the arm that the answer is about; -1: there is none
 	claims   []claimed
 	answer   []string // the first is the answer
-	arms     table
-	tables   []table // one per service
+	arms     render.Grid
+	tables   []render.Grid // one per service
 	notes    []string
 	facts    []render.Fact
 }
@@ -272,9 +272,9 @@ func (v scenarioView) ceilingNotes() (out []string) {
 
 // partlyNote explains (4/5).
 func (v scenarioView) partlyNote() []string {
-	partly := func(c scenarioCell) bool { return c.Partly }
+	partly := func(c render.Cell) bool { return c.Partly }
 	for _, t := range append(slices.Clone(v.tables), v.arms) {
-		if slices.ContainsFunc(t.Rows, func(row []scenarioCell) bool { return slices.ContainsFunc(row, partly) }) {
+		if slices.ContainsFunc(t.Rows, func(row []render.Cell) bool { return slices.ContainsFunc(row, partly) }) {
 			return []string{partlyText}
 		}
 	}

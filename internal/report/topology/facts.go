@@ -5,7 +5,6 @@ package topology
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"homenode/internal/machine"
@@ -158,7 +157,7 @@ const oneNode = "one node: every CPU is equally near to all memory"
 
 // times is a SLIT distance relative to the local one: 22 is 2.2.
 func times(d int) string {
-	return strconv.FormatFloat(float64(d)/machine.LocalDistance, 'f', -1, 64)
+	return render.Short(float64(d) / machine.LocalDistance)
 }
 
 // about is the second line: caches, pages, where it was read.

@@ -36,11 +36,11 @@ func (f facts) measures() []measure {
 	p := *f.profile
 	if len(p.Latency) > 0 {
 		list = append(list, measure{"Latency, " + f.profileHow(), "ns a load", p.LatencyBetween,
-			func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }})
+			render.Tenths})
 	}
 	if len(p.Bandwidth) > 0 {
 		list = append(list, measure{"Bandwidth, " + f.profileHow(), "GB/s (10^9) read by all CPUs of the node", p.BandwidthBetween,
-			func(v float64) string { return strconv.FormatFloat(v/1e9, 'f', 1, 64) }})
+			func(v float64) string { return render.Tenths(v / 1e9) }})
 	}
 	return list
 }
