@@ -130,6 +130,7 @@ func (l view) touchFinding(p snapshot.Process, i int, private, cpu []float64) Fi
 			"the nodes it runs on, which evens out latency and bandwidth. Run it as the same user. Replace COMMAND… with the command line of " + processName(p) + ".",
 		Commands: []string{restartUnderNumactl(p, "--interleave="+nodes.String(), "")},
 	}
+	f.Afterwards = stillRemote(unit.Ratio(1-cpu[i]), nodes)
 	f.Cost, f.draws = l.processLoss(p) // 4
 	f.Evidence = append(f.Evidence, l.place(func(q snapshot.Place) bool { return q.PID == p.PID })...)
 	return f
