@@ -100,7 +100,7 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "two thirds of its threads are on the other node", rule: "first-touch",
-		make:    func(s *snapshot.Snapshot) { run(s, 0, 0.7, 1.3); keep(s, 0, 2*gib, 0) },
+		make:    func(s *snapshot.Snapshot) { run(s, 0, 0.7, 1.3); keep(s, 0, 2*gib, 0); far(s, 0, 65) },
 		subject: "100", command: []string{"--interleave=0-1"}, after: better,
 	},
 	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *snapshot.Snapshot) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
