@@ -87,6 +87,9 @@ type Finding struct {
 	// into a shell. At most one starts a program; the reader fills in its COMMAND…, so
 	// that no text of a process is ever run.
 	Commands []string `json:"commands"`
+	// Afterwards says why the verdict will not be better once the commands have run
+	// (afterwards.go). "": it will be better.
+	Afterwards string `json:"afterwards,omitempty"`
 	// How says how its evidence is known: the weakest of all.
 	How unit.Source `json:"how"`
 	// Decides says that the finding alone answers the verdict with yes: memory or
@@ -145,7 +148,8 @@ type rule struct {
 //  1. a rule that needs several nodes is quiet on a machine that has one,
 //  2. the general finding about a workload is dropped if another one knows the cause,
 //  3. findings about the same loss share it,
-//  4. a finding gets its severity and source from its cost and evidence,
+//  4. a finding gets its severity and source from its cost and evidence, and says what
+//     its commands will not change,
 //  5. risks first, then by cost, the unweighed last; ties by rule and subject,
 //  6. the verdict looks at the losses of all workloads and at what was found.
 func Examine(s snapshot.Snapshot, c Config) Report {
@@ -175,6 +179,7 @@ func Examine(s snapshot.Snapshot, c Config) Report {
 	for i := range r.Findings { // 4
 		f := &r.Findings[i]
 		f.How, f.Severity = f.source(), f.severity(busy, c)
+		f.Afterwards = f.afterwards()
 	}
 	slices.SortStableFunc(r.Findings, before) // 5
 	r.Verdict = verdict(s, c, r.Findings)     // 6

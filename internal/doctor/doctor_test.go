@@ -89,6 +89,9 @@ func (c scenario) check(t *testing.T, found []Finding) {
 	if !strings.Contains(f.Remedy, c.remedy) {
 		t.Errorf("no %q in %s", c.remedy, f.Remedy)
 	}
+	if says := f.Afterwards; c.after == better && says != "" || c.after != better && !strings.Contains(says, c.after) {
+		t.Errorf("afterwards: %q, want %q", says, c.after)
+	}
 	if f.Decides != c.decides && c.rule == "memory-too-tight" {
 		t.Errorf("decides: %v", f.Decides)
 	}

@@ -49,6 +49,15 @@ func (l view) bind(w window.Workload, cpus set.CPUSet, mems set.NodeSet) []strin
 	return out
 }
 
+// askManager says of a workload for which bind and limit only name its manager that
+// nothing changes; "" otherwise.
+func (l view) askManager(w window.Workload) string {
+	if _, ofSystem := systemdUnit(w.ID); w.Owner == "systemd" && !ofSystem {
+		return onlyShow("its manager changes its cgroup")
+	}
+	return ""
+}
+
 func (l view) write(what, id, file string) string {
 	return fmt.Sprintf("echo %s > %s", what, cgroupFile(l.Cgroups.Cpuset, id, file))
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,12 +200,20 @@ func checkFinding(t *testing.T, n int, f Finding) {
 	if strings.Contains(all, "cmdline") || strings.Count(all, "COMMAND") > 1 {
 		t.Errorf("snapshot %d: %s runs the text of a process, or two programs for one:\n%s", n, f.Rule, all)
 	}
+	if f.Afterwards == "" && (!slices.ContainsFunc(f.Commands, changes) || !f.Cost.Known() && !f.Decides) {
+		t.Errorf("snapshot %d: %s promises a better verdict by %q, at a cost of %v", n, f.Rule, f.Commands, f.Cost)
+	}
 	for _, c := range f.Commands {
 		if c == "" || strings.ContainsFunc(c, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("snapshot %d: command %q of %s", n, c, f.Rule)
 		}
 	}
 }
+
+// changing matches the commands that change something; the others only show more.
+var changing = regexp.MustCompile(`^(echo |sync; echo |for i in |sysctl \S+=|migratepages |numactl -.*COMMAND|taskset -a?cp \S+ \d|docker update |systemctl set-property |homenode migrate )`)
+
+func changes(command string) bool { return changing.MatchString(command) }
 
 func mentions(commands string, f Finding) bool {
 	id := f.Subject.ID

@@ -63,7 +63,7 @@ func (l view) fallbackFinding(i int) Finding {
 	hurt := l.displaced(i)
 	f.Cost, f.draws = l.lostOf(hurt...) // 3
 	var whose string
-	f.Commands, whose = l.fallbackCommands(i)
+	f.Commands, whose, f.Afterwards = l.fallbackCommands(i)
 	f.Commands = append(f.Commands, l.bringHome(i, hurt)...)
 	f.Remedy += whose
 	if len(hurt) > 0 {
@@ -74,21 +74,34 @@ func (l view) fallbackFinding(i int) Finding {
 
 // fallbackCommands move the stranger to a node that it may use; whose names the manager
 // if its cgroup is written.
-func (l view) fallbackCommands(i int) (commands []string, whose string) {
+func (l view) fallbackCommands(i int) (commands []string, whose, afterwards string) {
 	id := l.id(i)
 	if k := l.stranger(i); k >= 0 { // 2
 		w := l.Window.Workloads[k]
 		others := l.nearest(id, func(j int) bool { return l.roomy(j) && l.mayUse(w, j) })
 		switch pids := l.group(k).PIDs; {
 		case len(others) > 0 && len(pids) > 0:
-			return movePages(pids, l.nodeSet(id), l.nodeSet(others[0]), 3), ""
+			return movePages(pids, l.nodeSet(id), l.nodeSet(others[0]), 3), "", ""
 		case len(others) > 0:
 			out := l.bind(w, set.CPUSet{}, l.nodeSet(others[0]))
 			out[len(out)-1] += remark("away from " + nodeName(id))
-			return out, managed(w)
+			return out, managed(w), l.askManager(w)
 		}
 	}
-	return append(l.cacheCommands(i), fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", id)), ""
+	show := fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", id)
+	if !l.cacheIsEnough(i) {
+		return []string{show}, "", onlyShow("the programs of " + nodeName(id) + " use less memory there: it has hardly any page cache to give back")
+	}
+	return append(l.cacheCommands(i), show), "", ""
+}
+
+// cacheIsEnough says that the node is no longer full without its page cache; true also
+// when that is unknown.
+func (l view) cacheIsEnough(i int) bool {
+	free, ok1 := l.free(i).Get()
+	file, ok2 := l.file(i).Get()
+	low, ok3 := l.mem(i).LowFree.Get()
+	return !ok1 || !ok2 || !ok3 || float64(free+file) > l.c.NearLow*float64(low)+float64(l.c.MinMemory)
 }
 
 // largest is a sentence about the largest use of a node's memory.

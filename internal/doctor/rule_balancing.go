@@ -60,6 +60,7 @@ func balancingThrash(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 			"sysctl kernel.numa_balancing=0",
 			"homenode agent --dry-run",
 		},
+		Afterwards: "Moving and faulting end. Reads that are remote stay remote until the workloads are placed: homenode agent does that.",
 	}}, nil
 }
 
@@ -136,6 +137,7 @@ func balancingFights(s snapshot.Snapshot, c Config) (found []Finding, skipped []
 		f := l.fightFinding(ofWorkload(w.ID), w.ID, cpus, w.Binding.Mems, evidence,
 			append(l.bind(w, set.CPUSet{}, l.memoryNodes(cpus)), "sysctl kernel.numa_balancing=0"))
 		f.Remedy += managed(w)
+		f.Afterwards = l.askManager(w)
 		found = append(found, f)
 	}
 	for _, p := range s.Processes {

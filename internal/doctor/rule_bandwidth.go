@@ -122,7 +122,7 @@ func (l view) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 		}
 	}
 	var more string
-	f.Commands, more = l.spreadCommands(i, idle, users)
+	f.Commands, more, f.Afterwards = l.spreadCommands(i, idle, users)
 	f.Remedy += more
 	return f
 }
@@ -146,29 +146,30 @@ func (l view) users(i int) []int {
 }
 
 // spreadCommands move the smallest workload that may move, because that is the
-// cheapest; a single workload is spread. The second result belongs in the remedy.
-func (l view) spreadCommands(i, idle int, users []int) (commands []string, more string) {
+// cheapest; a single workload is spread. More belongs in the remedy.
+func (l view) spreadCommands(i, idle int, users []int) (commands []string, more, afterwards string) {
 	id, other := l.id(i), l.id(idle)
 	nodes := l.nodeSet(other)
 	if len(users) == 0 {
-		return []string{fmt.Sprintf("numastat -m | head -8  # use of the memory of node %d", id)}, ""
+		return []string{fmt.Sprintf("numastat -m | head -8  # use of the memory of node %d", id)}, "", onlyShow("what reads it is known and spread")
 	}
 	free := slices.DeleteFunc(slices.Clone(users), func(k int) bool { return !l.mayLive(l.Window.Workloads[k], idle) })
 	first := l.Window.Workloads[users[0]]
 	switch n := len(free); {
 	case n == 0:
-		return []string{"homenode why " + quote(first.ID) + remark("why it is on "+nodeName(id))}, " None of its users may use " + nodeName(other) + ": their bindings have to be changed first." + managed(first)
+		return []string{"homenode why " + quote(first.ID) + remark("why it is on "+nodeName(id))}, " None of its users may use " + nodeName(other) + ": their bindings have to be changed first." + managed(first),
+			onlyShow("a user of it may use " + nodeName(other))
 	case len(users) > 1:
 		w := l.Window.Workloads[free[n-1]]
 		out := l.bind(w, l.mayRunOn(w, nodes), nodes)
 		out[len(out)-1] += remark("away from " + nodeName(id))
-		return out, managed(w)
+		return out, managed(w), l.askManager(w)
 	}
 	p := l.firstProcess(users[0])
 	if p.PID == 0 {
-		return l.bind(first, set.CPUSet{}, l.nodeSet(id, other)), managed(first)
+		return l.bind(first, set.CPUSet{}, l.nodeSet(id, other)), managed(first), orElse(l.askManager(first), "The verdict is better only once its memory is replaced: the pages that it has stay on "+nodeName(id)+".")
 	}
-	return []string{restartUnderNumactl(p, "--interleave="+l.nodeSet(id, other).String(), "")}, " To interleave it, stop it and start it again with the command line of " + processName(p) + " for COMMAND…."
+	return []string{restartUnderNumactl(p, "--interleave="+l.nodeSet(id, other).String(), "")}, " To interleave it, stop it and start it again with the command line of " + processName(p) + " for COMMAND….", l.overruled(p)
 }
 
 // loadedLatency is the read latency in ns by share of the bandwidth: dual Skylake,

@@ -95,7 +95,7 @@ func (l view) apartFinding(k int, runs, wanted, apart set.NodeSet) Finding {
 		}, l.remoteEvidence(w, lost)...),
 		Cause:    fmt.Sprintf("Its cpuset lets it run on %s and keeps its memory away from there.%s", nodeNames(apart), pinnedWhy(w)),
 		Remedy:   "Give it memory of the nodes it runs on; the kernel moves the pages it has." + managed(w),
-		Commands: l.bind(w, set.CPUSet{}, wanted),
+		Commands: l.bind(w, set.CPUSet{}, wanted), Afterwards: l.askManager(w),
 	}
 }
 

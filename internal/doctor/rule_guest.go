@@ -43,10 +43,11 @@ func guestTopology(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 	return []Finding{{
 		Title:   fmt.Sprintf("This guest's topology is flat or wrong: %s", evidence[0].Name),
 		Subject: Subject{Kind: SubjectHost, Name: name}, Cost: unit.UnknownValue[float64]("what the guest cannot see it cannot count"),
-		Evidence: append(evidence, shown("hypervisor", s.Hypervisor)),
-		Cause:    "The topology that the hypervisor shows to its guest is not that of the CPUs and memory that the guest runs on. Policies and bindings in here use a wrong topology.",
-		Remedy:   "On the host: give the VM virtual nodes that match what it is pinned to, or fit it into one node. In here, do not bind by node until that is done.",
-		Commands: []string{"lscpu --extended=CPU,NODE,SOCKET,CACHE", "numactl --hardware"},
+		Evidence:   append(evidence, shown("hypervisor", s.Hypervisor)),
+		Cause:      "The topology that the hypervisor shows to its guest is not that of the CPUs and memory that the guest runs on. Policies and bindings in here use a wrong topology.",
+		Remedy:     "On the host: give the VM virtual nodes that match what it is pinned to, or fit it into one node. In here, do not bind by node until that is done.",
+		Commands:   []string{"lscpu --extended=CPU,NODE,SOCKET,CACHE", "numactl --hardware"},
+		Afterwards: onlyShow("the host below gives this guest a true topology"),
 	}}, nil
 }
 
@@ -164,13 +165,13 @@ func (l view) vmFinding(p snapshot.Process, ran, may set.NodeSet) Finding {
 	if part := l.private(p); part != nil {
 		f.Evidence = append(f.Evidence, l.spread("its memory", part, unit.HowMeasured, orElse(p.MemoryHow, "numa_maps")))
 	}
-	f.Commands = l.vmCommands(p, ran)
+	f.Commands, f.Afterwards = l.vmCommands(p, ran)
 	return f
 }
 
 // vmCommands move it to the node with most of its memory, of those that it may use and
-// that have the CPUs and the room for it.
-func (l view) vmCommands(p snapshot.Process, ran set.NodeSet) []string {
+// that have the CPUs and the room for it. Without such a node they only show more.
+func (l view) vmCommands(p snapshot.Process, ran set.NodeSet) (commands []string, afterwards string) {
 	best, most := -1, -1.0
 	part := l.private(p)
 	for i, n := range l.Machine.Nodes {
@@ -180,14 +181,14 @@ func (l view) vmCommands(p snapshot.Process, ran set.NodeSet) []string {
 	}
 	pid := strconv.Itoa(p.PID)
 	if best < 0 {
-		return []string{"homenode why " + quote(orElse(p.Workload, "/")), "taskset -acp " + pid + remark("shows where its threads may run")}
+		return []string{"homenode why " + quote(orElse(p.Workload, "/")), "taskset -acp " + pid + remark("shows where its threads may run")}, onlyShow("the VM has virtual nodes, or fits into one node")
 	}
 	nodes := l.nodeSet(l.id(best))
-	out := []string{"taskset -acp " + l.vmCPUs(p, best).String() + " " + pid}
+	commands = []string{"taskset -acp " + l.vmCPUs(p, best).String() + " " + pid}
 	if from := l.Machine.NodesWithMemory().Minus(nodes); !from.IsEmpty() && !nodes.IsEmpty() {
-		out = append(out, "migratepages "+pid+" "+from.String()+" "+nodes.String())
+		commands = append(commands, "migratepages "+pid+" "+from.String()+" "+nodes.String())
 	}
-	return out
+	return commands, ""
 }
 
 // vmCPUs are a node's CPUs that the workload of a VM may use.

@@ -114,6 +114,7 @@ func (l view) unequalPools(size unit.Bytes, pools, short []pool) Finding {
 		sum += p.total
 	}
 	mean := max(1, sum/uint64(len(pools)))
+	f.Afterwards = l.poolsStay(pools, short, size, mean)
 	for _, p := range short {
 		f.Commands = append(f.Commands, l.grow(p, size, mean))
 	}
@@ -131,9 +132,32 @@ func (l view) usedUpPools(size unit.Bytes, pools, short []pool) Finding {
 	f.Cause = "Programs took all that was set aside there. A request there now gets pages of another node, or none."
 	f.Remedy = "Set more aside where it is needed, or run some of their users on the other nodes; early after boot, while memory is contiguous."
 	for _, p := range short {
-		f.Commands = append(f.Commands, l.grow(p, size, p.total+max(1, p.total/4)))
+		want := p.total + max(1, p.total/4)
+		f.Commands = append(f.Commands, l.grow(p, size, want))
+		if l.granted(p, size, want) <= p.total {
+			f.Afterwards = onlyShow(nodeName(l.id(p.node)) + " has free memory for more huge pages")
+		}
 	}
 	return f
+}
+
+// poolsStay says so if the pools are still unequal with the short ones grown as far as
+// their nodes' free memory allows, and the others shrunk as far as their free pages do.
+func (l view) poolsStay(pools, short []pool, size unit.Bytes, mean uint64) string {
+	least, most := mean, uint64(0)
+	for _, p := range short {
+		least = min(least, l.granted(p, size, mean))
+	}
+	for _, p := range pools {
+		if p.total > mean && p.free >= p.total-mean {
+			p.total = mean
+		}
+		most = max(most, p.total)
+	}
+	if float64(least) >= l.c.PoolShare*float64(most) {
+		return ""
+	}
+	return fmt.Sprintf("The finding stays until %s has free memory for more huge pages: it gets %s of %d.", l.poolNodes(short), pagesOf(least), mean)
 }
 
 // poolFinding is what both have in common.
@@ -160,13 +184,18 @@ func pagesOf(n uint64) string { return render.Count(int(min(n, 1<<40)), "page") 
 // grow makes a pool this large, or as large as the node's free memory allows (4). If
 // that is nothing, or unknown, the command shows the node's memory.
 func (l view) grow(p pool, size unit.Bytes, want uint64) string {
-	free, _ := l.free(p.node).Get()
-	room := uint64(max(0, free-l.mem(p.node).LowFree.Or(0)) / size)
-	want = min(want, p.total+room)
+	want = l.granted(p, size, want)
 	if want <= p.total {
 		return fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", l.id(p.node)) + remark("no free memory is known for more huge pages")
 	}
 	return setPool(l.id(p.node), size, want)
+}
+
+// granted is number 4: the pages that the pool will have.
+func (l view) granted(p pool, size unit.Bytes, want uint64) uint64 {
+	free, _ := l.free(p.node).Get()
+	room := uint64(max(0, free-l.mem(p.node).LowFree.Or(0)) / size)
+	return min(want, p.total+room)
 }
 
 func setPool(id int, size unit.Bytes, pages uint64) string {

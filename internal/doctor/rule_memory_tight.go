@@ -134,7 +134,7 @@ func (l view) tightFinding(k int, t tightness) Finding {
 		Cause:    "It has used up the memory that it may use.",
 		Remedy:   "Raise its limit, or give it less to do." + managed(w),
 	}
-	f.Commands = l.tightCommands(w, g)
+	f.Commands, f.Afterwards = l.tightCommands(w, g)
 	if pages, ok := g.AllocStalls.Get(); ok && pages > 0 {
 		f.Evidence = append(f.Evidence, figured("reclaimed from it", l.perSecond(g.AllocStalls), "pages/s"))
 	}
@@ -146,24 +146,24 @@ func (l view) tightFinding(k int, t tightness) Finding {
 		f.Evidence = append(f.Evidence, l.roomEvidence(others))
 		f.Cause = fmt.Sprintf("Its memory is bound to %s, and more memory is needed there than there is. %s has free memory that it may not use.", nodeNames(w.Binding.Mems), capital(nodeNames(others)))
 		f.Remedy = "Let it use the nearest node with free memory too: some of its reads become remote, and nothing is killed." + managed(w)
-		f.Commands = l.bind(w, set.CPUSet{}, w.Binding.Mems.Union(others))
+		f.Commands, f.Afterwards = l.bind(w, set.CPUSet{}, w.Binding.Mems.Union(others)), l.askManager(w)
 	}
 	return f
 }
 
 // tightCommands raise the limit by a quarter where it is set; without a limit they show
 // it.
-func (l view) tightCommands(w window.Workload, g snapshot.Group) []string {
+func (l view) tightCommands(w window.Workload, g snapshot.Group) (commands []string, afterwards string) {
 	limit, ok := g.MemoryLimit.Get()
 	if !ok {
-		return []string{"cat " + cgroupFile(l.Cgroups.Memory, w.ID, "memory.events")}
+		return []string{"cat " + cgroupFile(l.Cgroups.Memory, w.ID, "memory.events")}, onlyShow("it needs less memory, or has more nodes")
 	}
 	by := l.limited(w, g)
 	out := l.limit(w, by.ID, limit/4*5)
 	if by.ID != w.ID {
 		out[len(out)-1] += remark("the limit that holds for " + path.Base(w.ID))
 	}
-	return out
+	return out, l.askManager(w)
 }
 
 // roomBeside is the nearest node with free memory that is not one of these.

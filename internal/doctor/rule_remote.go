@@ -5,7 +5,6 @@ package doctor
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"homenode/internal/render"
 	"homenode/internal/set"
@@ -109,11 +108,12 @@ func (l view) remoteFinding(k int, lost loss) Finding {
 	if i < 0 {
 		f.Remedy = "No single node is known to have room for it (" + why + "): let homenode make room, or spread it evenly over the nodes."
 		f.Commands = []string{"homenode agent --dry-run", "homenode why " + quote(w.ID)}
+		f.Afterwards = onlyShow("homenode agent, or its owner, has made room for it")
 		return f
 	}
 	nodes := l.nodeSet(l.id(i))
 	f.Remedy = fmt.Sprintf("Keep it on %s, which has room for it; homenode agent does that, and gives it back when it no longer fits.", nodeNames(nodes)) + managed(w)
-	f.Commands = l.bind(w, l.mayRunOn(w, nodes), nodes)
+	f.Commands, f.Afterwards = l.bind(w, l.mayRunOn(w, nodes), nodes), l.askManager(w)
 	return f
 }
 
@@ -139,18 +139,32 @@ func (l view) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
 	}
 	from := l.Machine.NodesWithMemory().Minus(to)
 	f.Commands = l.makeRoom(to)
+	dropped, come := len(f.Commands) > 0, unit.Bytes(0)
 	for _, p := range l.Processes {
 		if p.Workload == w.ID && !from.IsEmpty() && !to.IsEmpty() {
+			come += l.bytesOn(p, from)
 			f.Commands = append(f.Commands, fmt.Sprintf("migratepages %d %v %v  # %s in %s", p.PID, from, to, quote(p.Name), quote(w.ID)))
 		}
 	}
-	if len(f.Commands) > 0 && strings.HasPrefix(f.Commands[0], "echo") {
+	f.Afterwards = l.noRoomFor(come, to, dropped)
+	if dropped {
 		f.Remedy = "Take memory back from the page cache that fills its node. " + f.Remedy
 	}
 	if len(f.Commands) == 0 {
 		f.Commands = []string{"homenode stat --workload " + quote(w.ID)}
+		f.Afterwards = onlyShow("its pages are moved to where it runs")
 	}
 	return f
+}
+
+// bytesOn is the memory that a process has on these nodes.
+func (l view) bytesOn(p snapshot.Process, nodes set.NodeSet) (sum unit.Bytes) {
+	by := p.Bytes()
+	for id := range nodes.All() {
+		i, _ := l.index(id)
+		sum += at(by, i)
+	}
+	return sum
 }
 
 // makeRoom frees page cache if it fills one of these nodes.

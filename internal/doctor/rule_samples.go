@@ -80,9 +80,10 @@ func (l view) lineFinding(line snapshot.Line, writers set.NodeSet) Finding {
 			l.counts("sampled stores", line.Stores), l.counts("sampled loads", line.Loads),
 			fact("where", where, l.Samples.How, l.Samples.From), l.functions(line.Functions),
 		},
-		Cause:    "Each write takes the " + what + " away from the caches of the other nodes, and each read after that fetches it back over the link.",
-		Remedy:   advice + " Or keep those threads on one node.",
-		Commands: []string{fmt.Sprintf("perf c2c record -p %d -- sleep 10 && perf c2c report --stdio", line.PID)},
+		Cause:      "Each write takes the " + what + " away from the caches of the other nodes, and each read after that fetches it back over the link.",
+		Remedy:     advice + " Or keep those threads on one node.",
+		Commands:   []string{fmt.Sprintf("perf c2c record -p %d -- sleep 10 && perf c2c report --stdio", line.PID)},
+		Afterwards: onlyShow("the program is changed, or those threads run on one node"),
 	}
 	if line.Modified > 0 {
 		f.Evidence = append(f.Evidence, fact("of these from another CPU's cache (HITM)", strconv.FormatUint(line.Modified, 10), l.Samples.How, l.Samples.From))
@@ -180,6 +181,7 @@ func (l view) readOnlyFinding(p snapshot.Place, readers set.NodeSet) Finding {
 		f.Remedy += " It is a file: its page cache is one copy for all, so each node needs a file of its own."
 	}
 	id, _ := readers.First()
+	f.Afterwards = l.overruled(proc)
 	f.Commands = []string{restartUnderNumactl(proc, fmt.Sprintf("--cpunodebind=%d --membind=%d", id, id), ", and so for each of "+nodeNames(readers))}
 	return f
 }

@@ -55,9 +55,10 @@ func (l view) swapFinding(i, other int, in, out float64) Finding {
 			fact("from swap", render.Amount(in)+" pages/s", l.Swapping.In.How, l.Swapping.In.From),
 			shown("free on "+nodeName(id), l.free(i)), shown("low watermarks", l.mem(i).LowFree), shown("free on "+nodeName(other), l.free(j)),
 		},
-		Cause:    "What needs memory on the full node may not use the other one: a cpuset, a bind policy, or zone_reclaim_mode.",
-		Remedy:   "Let it use the other node too, or move a workload there.",
-		Commands: []string{fmt.Sprintf("grep -l bind:%d /proc/[0-9]*/numa_maps 2>/dev/null", id), "cat /proc/sys/vm/zone_reclaim_mode"},
+		Cause:      "What needs memory on the full node may not use the other one: a cpuset, a bind policy, or zone_reclaim_mode.",
+		Remedy:     "Let it use the other node too, or move a workload there.",
+		Commands:   []string{fmt.Sprintf("grep -l bind:%d /proc/[0-9]*/numa_maps 2>/dev/null", id), "cat /proc/sys/vm/zone_reclaim_mode"},
+		Afterwards: onlyShow("what they show may use the other node"),
 	}
 	if k := l.confined(i, j); k >= 0 { // 3
 		w := l.Window.Workloads[k]
@@ -65,7 +66,7 @@ func (l view) swapFinding(i, other int, in, out float64) Finding {
 		f.Evidence = append(f.Evidence, fact("nodes that "+w.ID+" may use", w.Binding.Mems.String(), unit.HowMeasured, "cpuset.mems.effective"))
 		f.Cause = w.ID + " may use memory of " + nodeNames(w.Binding.Mems) + " only, and there is none left."
 		f.Remedy += managed(w)
-		f.Commands = l.bind(w, set.CPUSet{}, w.Binding.Mems.Union(l.nodeSet(other)))
+		f.Commands, f.Afterwards = l.bind(w, set.CPUSet{}, w.Binding.Mems.Union(l.nodeSet(other))), l.askManager(w)
 	}
 	return f
 }

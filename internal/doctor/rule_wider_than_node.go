@@ -87,14 +87,17 @@ func (l view) wideFinding(k int, why string) Finding {
 	if others := l.nodesFor(w).Minus(nodes); !nodes.IsEmpty() && !others.IsEmpty() {
 		f.Remedy = fmt.Sprintf("Keep it on %s, the fewest nodes that hold it and the nearest to each other; or split it into one instance per node.", nodeNames(nodes)) + managed(w)
 		f.Commands = l.bind(w, l.mayRunOn(w, nodes), nodes)
+		f.Afterwards = orElse(l.askManager(w), stillRemote(lost.remote.Or(0), nodes))
 		return f
 	}
 	p := l.firstProcess(k)
 	f.Remedy = "It needs all nodes that it may use: split it into one instance per node, each with its own memory; or interleave its memory, which evens out what cannot be local."
 	if p.PID == 0 {
 		f.Commands = []string{"homenode why " + quote(w.ID)}
+		f.Afterwards = onlyShow("it is split, or its memory is interleaved")
 		return f
 	}
+	f.Afterwards = orElse(l.overruled(p), stillRemote(lost.remote.Or(0), l.memoryNodes(l.nodesFor(w))))
 	f.Remedy += " For that, stop it and start it again as the command shows, with the command line of " + processName(p) + " for COMMAND…."
 	f.Commands = []string{restartUnderNumactl(p, "--interleave="+l.memoryNodes(l.nodesFor(w)).String(), "")}
 	return f

@@ -15,7 +15,15 @@ var accessScenarios = []scenario{
 	{
 		name: "node 0 at 92 %, node 1 at 10 %", rule: "bandwidth-saturated",
 		make:    func(s *snapshot.Snapshot) { busy(s, 0.92, 0.1) },
-		subject: "0", cost: 0.5 * (1 - latencyAt(0.46)/latencyAt(0.92)), want: []string{"92.0%", "10.0%", "/w0"}, command: []string{"--interleave=0-1 -- COMMAND…"},
+		subject: "0", cost: 0.5 * (1 - latencyAt(0.46)/latencyAt(0.92)), want: []string{"92.0%", "10.0%", "/w0"}, command: []string{"--interleave=0-1 -- COMMAND…"}, after: better,
+	},
+	{
+		name: "and the reader has a policy of its own", rule: "bandwidth-saturated",
+		make: func(s *snapshot.Snapshot) {
+			busy(s, 0.92, 0.1)
+			s.Processes[0].Mappings[0].Policy = "bind:0"
+		},
+		subject: "0", command: []string{"--interleave=0-1 -- COMMAND…"}, after: "(bind:0), which overrules numactl's",
 	},
 	{
 		name: "two workloads: the smaller moves", rule: "bandwidth-saturated",
@@ -43,7 +51,7 @@ var accessScenarios = []scenario{
 			busy(s, 0.92, 0.1)
 			bound(s, 0, nodeCPUs(s, 0), 0)
 		},
-		subject: "0", command: []string{"homenode why /w0"}, absent: []string{"echo", "numactl"}, remedy: "None of its users may use node 1",
+		subject: "0", command: []string{"homenode why /w0"}, absent: []string{"echo", "numactl"}, remedy: "None of its users may use node 1", after: "only show",
 	},
 	{
 		name: "from HMAT's bandwidth", rule: "bandwidth-saturated",
@@ -88,7 +96,7 @@ var accessScenarios = []scenario{
 	{
 		name: "a counter that both nodes write", rule: "shared-line",
 		make:    func(s *snapshot.Snapshot) { hotLine(s, []uint64{30, 40}, []uint64{60, 50}) },
-		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"nodes 0-1", "0x7f0000001040", "[heap]", "count_hits", "node 0 60, node 1 50"}, command: []string{"perf c2c record -p 100"},
+		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"nodes 0-1", "0x7f0000001040", "[heap]", "count_hits", "node 0 60, node 1 50"}, command: []string{"perf c2c record -p 100"}, after: "until the program is changed",
 	},
 	{
 		name: "a counter whose changes were seen to move between caches", rule: "shared-line",
@@ -148,7 +156,7 @@ var accessScenarios = []scenario{
 	{
 		name: "a guest of one node with remote reads", rule: "guest-topology", nodes: 1,
 		make: func(s *snapshot.Snapshot) { s.Hypervisor = known("kvm"); far(s, 0, 30) },
-		want: []string{"remote reads on a machine with one node", "30.0%", "kvm"}, command: []string{"lscpu"},
+		want: []string{"remote reads on a machine with one node", "30.0%", "kvm"}, command: []string{"lscpu"}, after: "only show",
 	},
 	{
 		name: "a guest of one node with two packages", rule: "guest-topology", nodes: 1,
@@ -185,7 +193,7 @@ var accessScenarios = []scenario{
 	{
 		name: "a flat VM on two nodes", rule: "vm-flat-topology",
 		make:   func(s *snapshot.Snapshot) { vm(s, 1, 0, 4); run(s, 0, 0.5, 0.5); far(s, 0, 50) },
-		remedy: "Fit the VM", subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"2 virtual CPUs", "nodes 0-1"}, command: []string{"taskset -acp 0-3 100", "migratepages 100 1 0"},
+		remedy: "Fit the VM", subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"2 virtual CPUs", "nodes 0-1"}, command: []string{"taskset -acp 0-3 100", "migratepages 100 1 0"}, after: better,
 	},
 	{
 		name: "the node with most of it has no room for the rest", rule: "vm-flat-topology",
@@ -204,7 +212,7 @@ var accessScenarios = []scenario{
 			fill(s, 0, 500*mib, 100*mib)
 			fill(s, 1, 500*mib, 100*mib)
 		},
-		subject: "100", command: []string{"homenode why /w0", "taskset -acp 100"}, absent: []string{"migratepages"},
+		subject: "100", command: []string{"homenode why /w0", "taskset -acp 100"}, absent: []string{"migratepages"}, after: "only show",
 	},
 	{
 		name: "only one node has memory", rule: "vm-flat-topology",
@@ -224,7 +232,7 @@ var accessScenarios = []scenario{
 		make: func(s *snapshot.Snapshot) {
 			s.Machine.Doubts = []string{"node 0 and node 1 both claim cpu 3", "distance 0"}
 		},
-		want: []string{"both claim cpu 3", "1 more", "distance 0"}, command: []string{"dmesg"},
+		want: []string{"both claim cpu 3", "1 more", "distance 0"}, command: []string{"dmesg"}, after: "until the firmware's tables agree",
 	},
 	{name: "no doubts", rule: "firmware-doubts", make: func(*snapshot.Snapshot) {}, quiet: true},
 
@@ -275,7 +283,7 @@ var accessScenarios = []scenario{
 			run(s, 1, 0.5, 0.5)
 			far(s, 1, 50)
 		},
-		subject: "/x.slice/db.service/worker", command: []string{"homenode why /x.slice/db.service/worker"}, absent: []string{"systemctl", "echo"}, remedy: "not a unit of the system's",
+		subject: "/x.slice/db.service/worker", command: []string{"homenode why /x.slice/db.service/worker"}, absent: []string{"systemctl", "echo"}, remedy: "not a unit of the system's", after: "until its manager changes its cgroup",
 	},
 	{
 		name: "no node has room", rule: "remote-workload",
@@ -285,7 +293,7 @@ var accessScenarios = []scenario{
 			far(s, 0, 50)
 			s.Window.Nodes[0].CPUBusy, s.Window.Nodes[1].CPUBusy = known(4.0), known(4.0)
 		},
-		subject: "/w0", command: []string{"homenode agent --dry-run", "homenode why /w0"},
+		subject: "/w0", command: []string{"homenode agent --dry-run", "homenode why /w0"}, after: "has made room",
 	},
 	{
 		name: "estimated, and it stalls", rule: "remote-workload",
@@ -309,7 +317,17 @@ var accessScenarios = []scenario{
 			far(s, 0, 99)
 			fill(s, 0, 5*gib, 80*mib)
 		},
-		subject: "/w0", want: []string{"It may run on CPUs 0-3"}, command: []string{"drop_caches\nmigratepages 100 1 0"}, absent: []string{"cpuset"}, remedy: "Take memory back from the page cache",
+		subject: "/w0", want: []string{"It may run on CPUs 0-3"}, command: []string{"drop_caches\nmigratepages 100 1 0"}, absent: []string{"cpuset"}, remedy: "Take memory back from the page cache", after: better,
+	},
+	{
+		name: "its affinity keeps it on a node that other programs fill", rule: "remote-workload",
+		make: func(s *snapshot.Snapshot) {
+			s.Processes[0].Allowed = nodeCPUs(s, 0)
+			keep(s, 0, 0, 1*gib)
+			far(s, 0, 99)
+			fill(s, 0, 100*mib, 80*mib)
+		},
+		subject: "/w0", command: []string{"migratepages 100 1 0"}, absent: []string{"drop_caches"}, after: "1 GiB would have to move to node 0, and 16 MiB are free there",
 	},
 	{name: "it waits for a line that two nodes write", rule: "remote-workload", make: func(s *snapshot.Snapshot) {
 		run(s, 0, 0.5, 0.5)

@@ -27,8 +27,11 @@ type scenario struct {
 	command []string // in the commands
 	absent  []string // from the commands
 	remedy  string   // part of it
+	after   string   // part of what the commands will not change; better: the verdict is better
 	decides bool     // the verdict
 }
+
+const better = "better"
 
 var scenarios = slices.Concat(memoryScenarios, accessScenarios)
 
@@ -93,6 +96,12 @@ var memoryScenarios = []scenario{
 		},
 		subject: "100", cost: 1 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"100.0% is on node 0", "node 1 50.0%", "sum_rows", "anon 7f00", "default"},
 		command: []string{"numactl --interleave=0-1 -- COMMAND…  # in place of load, PID 100 of /w0"}, remedy: "the command line of load (100)",
+		after: "about 50.0% of its reads are remote, and 50.0% are now",
+	},
+	{
+		name: "two thirds of its threads are on the other node", rule: "first-touch",
+		make:    func(s *snapshot.Snapshot) { run(s, 0, 0.7, 1.3); keep(s, 0, 2*gib, 0); far(s, 0, 65) },
+		subject: "100", command: []string{"--interleave=0-1"}, after: better,
 	},
 	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *snapshot.Snapshot) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
 	{name: "99.7 % of its time is on one node: its memory went elsewhere", rule: "first-touch", make: func(s *snapshot.Snapshot) {
@@ -138,6 +147,14 @@ var memoryScenarios = []scenario{
 		subject: "0", command: []string{"homenode migrate --cgroup /w0 --to 0"}, remedy: "Then bring home",
 	},
 	{
+		name: "full of programs that live there", rule: "allocation-fallback",
+		make: func(s *snapshot.Snapshot) {
+			fill(s, 0, 10*mib, 70*mib)
+			s.Nodes[0].Numastat.Foreign = known[uint64](100000)
+		},
+		subject: "0", command: []string{"cat /sys/devices/system/node/node0/meminfo"}, absent: []string{"echo"}, after: "hardly any page cache",
+	},
+	{
 		name: "node 0 falls over to node 1", rule: "allocation-fallback",
 		make: func(s *snapshot.Snapshot) {
 			fill(s, 0, 500*mib, 70*mib)
@@ -145,7 +162,7 @@ var memoryScenarios = []scenario{
 			keep(s, 1, 2*gib, 0) // the stranger
 			run(s, 1, 0, 1)
 		},
-		subject: "0", want: []string{"10,000 pages/s", "node 1 10,000", "private memory of processes"}, command: []string{"migratepages 101 0 1"},
+		subject: "0", want: []string{"10,000 pages/s", "node 1 10,000", "private memory of processes"}, command: []string{"migratepages 101 0 1"}, after: better,
 	},
 	{
 		name: "the stranger may not go to the nearest node", rule: "allocation-fallback", nodes: 3,
@@ -265,12 +282,12 @@ var memoryScenarios = []scenario{
 			far(s, 1, 60)
 			s.Machine.Distances[1] = []unit.Opt[int]{unit.Some(22), unit.Some(10), unit.Some(30), unit.Some(16)}
 		},
-		subject: "/w1", want: []string{"uses 6 CPUs", "has 4", "60.0%"}, command: []string{"echo 4-7,12-15 > /sys/fs/cgroup/w1/cpuset.cpus", "echo 1,3 > /sys/fs/cgroup/w1/cpuset.mems"},
+		subject: "/w1", want: []string{"uses 6 CPUs", "has 4", "60.0%"}, command: []string{"echo 4-7,12-15 > /sys/fs/cgroup/w1/cpuset.cpus", "echo 1,3 > /sys/fs/cgroup/w1/cpuset.mems"}, after: better,
 	},
 	{
 		name: "it needs both nodes", rule: "wider-than-node",
 		make:    func(s *snapshot.Snapshot) { run(s, 0, 3, 3); far(s, 0, 50) },
-		subject: "/w0", command: []string{"numactl --interleave=0-1 -- COMMAND…"},
+		subject: "/w0", command: []string{"numactl --interleave=0-1 -- COMMAND…"}, after: "about 50.0% of its reads are remote",
 	},
 	{
 		name: "six CPUs, and it may use two of four nodes", rule: "wider-than-node", nodes: 4,
@@ -383,7 +400,12 @@ var memoryScenarios = []scenario{
 	{
 		name: "no memory for more huge pages", rule: "huge-page-pools",
 		make:    func(s *snapshot.Snapshot) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 65*mib) },
-		subject: "0", command: []string{"cat /sys/devices/system/node/node0/meminfo"}, absent: []string{"echo"},
+		subject: "0", command: []string{"cat /sys/devices/system/node/node0/meminfo"}, absent: []string{"echo"}, after: "free memory for more huge pages",
+	},
+	{
+		name: "unequal, and hardly any memory for more", rule: "huge-page-pools",
+		make:    func(s *snapshot.Snapshot) { pools(s, 128, 100, 0, 0); fill(s, 1, 1*gib, 74*mib) },
+		subject: "1", command: []string{"echo 5 > /sys/devices/system/node/node1/", "echo 64 > /sys/devices/system/node/node0/"}, after: "it gets 5 pages of 64",
 	},
 	{
 		name: "memory for some more huge pages", rule: "huge-page-pools",

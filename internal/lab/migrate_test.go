@@ -48,7 +48,7 @@ func readyToMove(t *testing.T, g *Guest) {
 	if err := g.Put(t.Context(), "/tmp/mig-lib.sh", 0o644, lib); err != nil {
 		t.Fatal(err)
 	}
-	putSegmentToucher(t, g)
+	putProgram(t, g, "shmtouch")
 	if r := moved(t, g, "tidy; echo 3 > /proc/sys/vm/drop_caches; scratch && homenode-load control on"); r.Exit != 0 {
 		t.Fatalf("prepare the guest: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}

@@ -161,24 +161,25 @@ cat /proc/$!/numa_maps; kill $!; wait $! || true`
 	if r := runs(t, g, strict+" --move"); r.Exit != 0 || !strings.Contains(r.Stdout, "8 MiB of it that exist are on node") {
 		t.Errorf("move: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
-	putSegmentToucher(t, g)
+	putProgram(t, g, "shmtouch")
 	r = runs(t, g, "homenode run --shmkey 0x77 --create 4MiB --nodes 0-1 --policy interleave >&2 && taskset 1 /tmp/shmtouch; ipcrm -M 0x77")
 	if pages, policy := pagesOf(r.Stdout, "SYSV00000077"); pages != [2]int{512, 512} || policy != "interleave:0-1" {
 		t.Errorf("System V: pages %v under %s\n%s%s", pages, policy, r.Stdout, r.Stderr)
 	}
 }
 
-func putSegmentToucher(t *testing.T, g *Guest) {
+// putProgram builds a program of testdata and puts it into the guest's /tmp.
+func putProgram(t *testing.T, g *Guest, name string) {
 	t.Helper()
-	exe := filepath.Join(t.TempDir(), "shmtouch")
-	if out, err := exec.Command("gcc", "-static", "-Os", "-s", "-o", exe, "testdata/shmtouch.c").CombinedOutput(); err != nil {
-		t.Skipf("no program to touch a System V segment: %v: %s", err, out)
+	exe := filepath.Join(t.TempDir(), name)
+	if out, err := exec.Command("gcc", "-static", "-Os", "-s", "-o", exe, "testdata/"+name+".c").CombinedOutput(); err != nil {
+		t.Skipf("build testdata/%s.c: %v: %s", name, err, out)
 	}
 	data, err := os.ReadFile(exe)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Put(t.Context(), "/tmp/shmtouch", 0o755, data); err != nil {
+	if err := g.Put(t.Context(), "/tmp/"+name, 0o755, data); err != nil {
 		t.Fatal(err)
 	}
 }

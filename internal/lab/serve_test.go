@@ -24,8 +24,16 @@ func pipedGuest(t *testing.T) *Guest {
 }
 
 // An interrupted program gets the signal, and its output is not lost.
-func TestInterruptedRunKeepsItsOutput(t *testing.T) {
-	g := pipedGuest(t)
+func TestInterruptedRunKeepsItsOutput(t *testing.T) { interruptedRun(t, pipedGuest(t)) }
+
+// The same in QEMU.
+func TestLabInterruptedRunKeepsItsOutput(t *testing.T) {
+	t.Parallel()
+	interruptedRun(t, guest(t, "two", "v2"))
+}
+
+func interruptedRun(t *testing.T, g *Guest) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ready := func(l string) {

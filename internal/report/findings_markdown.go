@@ -54,4 +54,7 @@ func markdownFinding(out *strings.Builder, n int, f doctor.Finding) {
 	for _, c := range f.Commands { // indented: nothing in it is markup
 		out.WriteString("    " + c + "\n")
 	}
+	if f.Afterwards != "" {
+		fmt.Fprintf(out, "\nThen: %s\n", render.EscapeMarkdown(f.Afterwards))
+	}
 }

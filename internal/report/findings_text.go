@@ -135,6 +135,9 @@ func (p *findingsPrinter) finding(n int, f doctor.Finding) {
 	for _, c := range f.Commands {
 		p.Line("   $ " + c)
 	}
+	if f.Afterwards != "" {
+		p.Paragraph("   ", "        ", "then: "+f.Afterwards)
+	}
 }
 
 // padded is a column of evidence: no-break spaces follow the text, so that no line ends

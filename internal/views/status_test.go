@@ -81,7 +81,8 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 		Bytes: 4 * unit.KiB, Private: 4 * unit.KiB, Enough: 2 * unit.MiB, RemoteRate: unit.Measured(1e3, "perf"), Difference: unit.Measured(100e-9, "profile"),
 		Horizon: 10 * time.Minute, PerByte: unit.Estimated(0.65e-9, "0.65 s/GB (MAO)"),
 	}
-	bound := action.Reason{Rule: "mao.keep.bound", Numbers: []action.Number{
+	bound := action.Reason{Rule: "mao.keep.bound", Nodes: set.FromNodes(1), Numbers: []action.Number{
+		action.Counted("since", 3, "window"),
 		{Name: "cpu_of_binding", Value: unit.Measured(1.0, "x"), Limit: unit.Some(2.0), Unit: "cpus", Decides: true},
 		{Name: "node_ahead_of_others", Value: unit.Measured(0.22, "x"), Limit: unit.Some(0.125), Unit: "ratio"},
 	}}
@@ -92,6 +93,7 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 	}
 	got := why()
 	for _, want := range []string{
+		"nothing asks for an unbind: it uses 1.00 CPUs, less than the 2.00 that count as all it may use\n",
 		"cpu_of_binding 1 cpus (measured, limit 2)  <- decides\n", "node_ahead_of_others 0.22 ratio (measured, limit 0.125)\n",
 		"0.06 CPU-s saved, 2.66e-06 CPU-s cost: not moving: 4 KiB of private memory are elsewhere, and no step is made for 2 MiB or less\n",
 		"private_remote_bytes 4,096 bytes (measured, limit 2,097,152) from pages by node  <- decides\n",

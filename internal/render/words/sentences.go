@@ -30,8 +30,13 @@ var sentences = map[string]string{
 	"mao.keep.on-target":      "{local_access_ratio} of its accesses are local, the target is {local_access_ratio.limit}{local_access_ratio|estimated}[: below that by less than an estimate may be off ({estimate_error}), times estimate_margin]",
 	"mao.unplaceable":         "its CPU use or its pages by node are unknown",
 	// MAO: workloads that are bound.
-	"mao.bind":                "{local_access_ratio} of its accesses are local, the target is {local_access_ratio.limit}{local_access_ratio|estimated}; it has room on nodes {nodes}",
-	"mao.keep.bound":          "bound to nodes {nodes} since window {since}; nothing asks for an unbind",
+	"mao.bind": "{local_access_ratio} of its accesses are local, the target is {local_access_ratio.limit}{local_access_ratio|estimated}; it has room on nodes {nodes}",
+	"mao.keep.bound": "bound to nodes {nodes} since window {since}; nothing asks for an unbind" +
+		"[: it uses {cpu_of_quota} CPUs, less than the {cpu_of_quota.limit} that count as all it may use{cpu_of_quota|decides}]" +
+		"[: it uses {cpu_of_binding} CPUs, less than the {cpu_of_binding.limit} that count as all it may use{cpu_of_binding|decides}]" +
+		"[: its busiest node is {node_ahead_of_others|points} points busier than the others, below the limit of {node_ahead_of_others.limit|points}{node_ahead_of_others|decides}]" +
+		"[: its busiest node is {node_utilisation|percent} busy, not above the limit of {node_utilisation.limit|percent}{node_utilisation|decides}]" +
+		"[: its busiest node has no history yet to compare with{node_utilisation|unlimited}{node_utilisation|decides}]",
 	"mao.keep.below-target":   "bound to nodes {nodes} since window {since}, and still only {mean_local} local: {cause}",
 	"mao.below.pinned":        "its memory may not be moved[: {detail}]",
 	"mao.below.wide":          "one node's CPUs are not enough for it",

@@ -113,6 +113,7 @@ func orElse(text, missing string) (string, bool) {
 var conditions = map[string]func(action.Number) bool{
 	"known":     func(n action.Number) bool { return n.Value.Known() },
 	"unknown":   func(n action.Number) bool { return !n.Value.Known() },
+	"decides":   func(n action.Number) bool { return n.Decides },
 	"unlimited": func(n action.Number) bool { return !n.Limit.Known() },
 	"none":      func(n action.Number) bool { return !(n.Value.Or(0) > 0) },
 	"some":      func(n action.Number) bool { return n.Value.Or(0) > 0 },

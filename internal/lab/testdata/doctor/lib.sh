@@ -11,14 +11,38 @@ group() {
 	[ -z "${3:-}" ] || echo "$3" > "$base/doctor/$1/cpuset.mems"
 }
 
-# load NAME ARGS…: homenode-load in that cgroup, until it is killed; returns when it is at work
+# load NAME ARGS…: homenode-load in that cgroup, until it is killed; returns when it is at
+# work. UNDER is a program that it is started by.
 load() {
+	name=$1
+	shift
+	echo "${UNDER:-} homenode-load $*" > "/tmp/doctor-$name.command"
+	# shellcheck disable=SC2086 # words
+	begin "$name" ${UNDER:-} homenode-load "$@"
+}
+
+# restart NAME PID COMMAND…: the load of that cgroup once more, by that command
+restart() {
+	name=$1 pid=$2
+	shift 2
+	kill -9 "$pid" 2>/dev/null
+	i=0
+	while [ -e "/proc/$pid/maps" ] && [ $i -lt 100 ]; do
+		sleep 0.1
+		i=$((i + 1))
+	done
+	# shellcheck disable=SC2046 # words
+	begin "$name" "$@" $(cat "/tmp/doctor-$name.command")
+}
+
+# begin NAME COMMAND…: a command that ends with homenode-load ARGS…
+begin() {
 	name=$1
 	shift
 	rm -f "/tmp/doctor-$name.ready"
 	(
 		echo 0 > "$base/doctor/$name/cgroup.procs"
-		exec homenode-load "$@" --ready "/tmp/doctor-$name.ready" --out "/tmp/doctor-$name.json"
+		exec "$@" --ready "/tmp/doctor-$name.ready" --out "/tmp/doctor-$name.json"
 	) </dev/null >"/tmp/doctor-$name.log" 2>&1 &
 	i=0
 	while [ ! -e "/tmp/doctor-$name.ready" ]; do
@@ -46,7 +70,21 @@ bigfile() {
 	[ -e /scratch/big ] || truncate -s 1400M /scratch/big
 }
 
-# numactl's, which the guest does not have
+# numactl's, which the guest does not have: the options that the doctor prints
+[ -e /bin/numactl ] || cat > /bin/numactl << 'EOF'
+#!/bin/sh
+while [ "$1" != -- ]; do
+	case $1 in
+	--interleave=*) where="--policy interleave --nodes ${1#*=}" ;;
+	--membind=*) where="--policy bind --nodes ${1#*=}" ;;
+	--cpunodebind=*) cpus="--cpus $(cat "/sys/devices/system/node/node${1#*=}/cpulist")" ;;
+	*) echo "numactl $1: not in the lab" >&2; exit 2 ;;
+	esac
+	shift
+done
+exec homenode run $where $cpus "$@"
+EOF
+chmod +x /bin/numactl
 migratepages() { homenode-load peer migrate-pages "$1" "$2" "$3" > /dev/null; }
 
 model() { homenode-load control "$1"; }

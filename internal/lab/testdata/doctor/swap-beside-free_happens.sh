@@ -1,5 +1,8 @@
 # Bound to node 0 with more memory than it has; it swaps while node 1 is free.
 # want: swap-beside-free
+# answer: yes
+# after: no
+# settle: 30
 # for: 5s
 mkswap /dev/vdb >/dev/null
 swapon /dev/vdb

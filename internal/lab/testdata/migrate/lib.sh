@@ -93,11 +93,12 @@ cached() {
 	homenode-load pagecache --write --bytes "$2" --bind-cpu "$3" --file "$1" >/dev/null
 }
 
-# moving GROUP: waits until 4 MiB of its private memory are on node 1; fails after a minute
+# moving GROUP [PAGES]: waits until that many pages of its private memory are on node 1
+# (default 1024: 4 MiB); fails after a minute
 moving() {
 	n=0
 	until [ "$(for p in $(cat "$base/$1/cgroup.procs"); do cat "/proc/$p/numa_maps"; done 2>/dev/null |
-		awk '/ anon=/ { for (i = 1; i <= NF; i++) if ($i ~ /^N1=/) sum += substr($i, 4) } END { print sum + 0 }')" -ge 1024 ]; do
+		awk '/ anon=/ { for (i = 1; i <= NF; i++) if ($i ~ /^N1=/) sum += substr($i, 4) } END { print sum + 0 }')" -ge "${2:-1024}" ]; do
 		n=$((n + 1))
 		[ $n -lt 600 ] || return 1
 		sleep 0.1
@@ -115,9 +116,9 @@ pool() { # NODE PAGES: huge pages of 2 MiB
 tidy() {
 	homenode-load control off >/dev/null
 	[ -e /tmp/mig-meanwhile.pid ] && kill "$(cat /tmp/mig-meanwhile.pid)" 2>/dev/null
-	killall -9 homenode-load homenode-mover shmtouch 2>/dev/null
+	killall -9 homenode-load homenode-mover shmtouch churn 2>/dev/null
 	i=0
-	while pidof homenode-load homenode-mover shmtouch >/dev/null && [ $i -lt 1200 ]; do
+	while pidof homenode-load homenode-mover shmtouch churn >/dev/null && [ $i -lt 1200 ]; do
 		sleep 0.05
 		i=$((i + 1))
 	done
