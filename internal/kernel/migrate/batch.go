@@ -42,7 +42,10 @@ const (
 	// sharedPages is the limit for a call without a bound where several workers share the
 	// pages, also those of one process: 2 MiB. In the lab three workers moved 8 MiB of a
 	// sleeping process in 1.1 model-s with it, and in 1.8 with mostPages.
-	sharedPages  = 512
+	sharedPages = 512
+	// fewestShared is the least share of what is left (evenly). Fewer pages end the run more
+	// evenly, but the fixed price of a call counts more.
+	fewestShared = 128
 	forget       = 0.97 // the 33 last calls or so count
 	probeEvery   = 8    // calls, of which one has half the pages
 	goal         = 0.5  // of the bound

@@ -4,9 +4,12 @@ package migrate
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"homenode/internal/migration"
 )
 
 // kernelCost is a kernel's price of a call.
@@ -146,5 +149,36 @@ func TestNoBound(t *testing.T) {
 	s := newSizer(0, mostPages)
 	if n := s.pages(); n != mostPages || s.observe(n, time.Hour) || s.why("page") != "" {
 		t.Errorf("%d pages", n)
+	}
+}
+
+// Workers that share the pages of a process end within one small batch of each other,
+// whatever their number and the pages'. A bound keeps batches as the sizer makes them.
+func TestWorkersEndTogether(t *testing.T) {
+	for workers := 2; workers <= 8; workers++ {
+		for _, pages := range []int{1, 127, 600, 2071, 2560, 6144} {
+			l := &lane{pid: 1}
+			l.put(slices.Repeat([]page{{size: smallPage, kind: migration.Anon}}, pages))
+			r := &run{req: Request{Workers: workers}, j: &journey{several: true, sizers: map[class]*sizer{}}, lanes: []*lane{l}, budget: NoBudget}
+			ends := make([]int, workers) // in pages: each takes as long
+			for !l.empty() {
+				b, ok := r.pick(l)
+				if !ok || len(b.pages) == 0 {
+					t.Fatalf("%d workers, %d pages: no batch of what is left", workers, pages)
+				}
+				ends[slices.Index(ends, slices.Min(ends))] += len(b.pages)
+				r.drop(b)
+			}
+			if most, even := slices.Max(ends), (pages+workers-1)/workers; most > even+fewestShared {
+				t.Errorf("%d workers, %d pages: the last ends after %d, want at most %d", workers, pages, most, even+fewestShared)
+			}
+		}
+	}
+	l := &lane{pid: 1}
+	l.put(slices.Repeat([]page{{size: smallPage, kind: migration.Anon}}, 1000))
+	r := &run{req: Request{Workers: 3}, j: &journey{several: true, bound: time.Second, sizers: map[class]*sizer{}}, lanes: []*lane{l}, budget: NoBudget}
+	want := r.want(class{size: smallPage})
+	if b, _ := r.pick(l); len(b.pages) != want {
+		t.Errorf("with a bound: %d pages, want %d", len(b.pages), want)
 	}
 }
