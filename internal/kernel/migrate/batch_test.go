@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -126,6 +127,34 @@ func TestHopelessBound(t *testing.T) {
 		useful := float64(k.page) * float64(s.fits()) / float64(k.fixed+1)
 		if why := s.why("page"); !strings.Contains(why, "20ms cannot be held") || useful < 1 {
 			t.Errorf("%s: %d pages, %q", k.name, s.fits(), why)
+		}
+	}
+}
+
+// A few slow calls at the start, and single long ones, look like a high fixed price. That
+// must not lead to large batches, which are over the bound and hide that it is wrong.
+func TestSlowStartIsForgiven(t *testing.T) {
+	const pages, bound = 2560, 20 * time.Millisecond
+	k := kernelCost{fixed: 500 * time.Microsecond, page: 1300 * time.Microsecond, noise: 0.2}
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s, over, most := newSizer(bound, mostPages), 0, 0
+		for call, left := 0, pages; left > 0; call++ {
+			n := min(left, s.pages())
+			took := k.took(r, call, math.MaxInt, n)
+			if call < 6 {
+				took *= 3
+			}
+			if r.IntN(30) == 0 {
+				took *= 4
+			}
+			if s.observe(n, took) {
+				over++
+			}
+			left, most = left-n, max(most, n)
+		}
+		if over > 12 || most > 16 {
+			t.Errorf("seed %d: %d calls over the bound, up to %d pages", seed, over, most)
 		}
 	}
 }
