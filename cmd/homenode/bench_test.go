@@ -44,7 +44,7 @@ func (s *stubProber) Run(ctx context.Context, j membench.Job) (r membench.Result
 	}
 	for range j.Threads {
 		ops := uint64(j.Length / (100 * time.Nanosecond))
-		r.Threads = append(r.Threads, membench.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: j.Length})
+		r.Threads = append(r.Threads, membench.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: j.Length, Whole: j.Length})
 	}
 	return r, ctx.Err()
 }

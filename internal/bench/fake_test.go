@@ -161,7 +161,7 @@ func inPages(buffers []membench.Buffer) []membench.Buffer {
 
 func (f *fake) result(t membench.Thread, ns float64, length time.Duration) membench.ThreadResult {
 	ops := uint64(float64(length) / ns)
-	r := membench.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: length}
+	r := membench.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: length, Whole: length}
 	if t.Count && !f.noCounters {
 		n := float64(ops)
 		r.Cycles, r.L2Misses, r.LLCMisses = unit.Some(float64(length)*fakeCycles), unit.Some(n), unit.Some(n/2)

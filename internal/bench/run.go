@@ -272,7 +272,7 @@ func (r *runner) piece(ctx context.Context, p piece, repeat int) ([]float64, err
 		}
 		r.cost.learn(r.jobSize(r.made, job), took)
 		r.watch.counted(job, result)
-		out.jobs = append(out.jobs, r.clocked(job, result))
+		out.jobs = append(out.jobs, result)
 	}
 	if p.move != nil {
 		if r.overBudget() {
@@ -288,24 +288,6 @@ func (r *runner) piece(ctx context.Context, p piece, repeat int) ([]float64, err
 		}
 	}
 	return p.read(out)
-}
-
-// clocked decides what time the ops of each thread are divided by. Latencies use the
-// median pace of the batches (Quiet): an interruption is no property of memory. A
-// measured rate uses all of the time: batches that wait for a full controller belong to
-// it. In the lab rates use the median pace as well: its clock leaves the kernel's time
-// out, but not the extra misses that the kernel causes in the next batches.
-func (b *bench) clocked(j membench.Job, r membench.Result) membench.Result {
-	if b.how == unit.HowModelled {
-		return r
-	}
-	r.Threads = slices.Clone(r.Threads)
-	for i, t := range j.Threads {
-		if t.Work != membench.Chase && t.Work != membench.Transfer {
-			r.Threads[i].Quiet = 0
-		}
-	}
-	return r
 }
 
 func (p piece) of(repeat int) []membench.Job {

@@ -280,8 +280,8 @@ func (b *bench) addReaders(j *membench.Job, node int, cpus set.CPUSet, t membenc
 
 var errNoOp = errors.New("no operation was finished in the time")
 
-// pace is the time of a thread's ops: without interruptions if these are known and do
-// not count (clocked).
+// pace is the time of a thread's ops without interruptions, which are no property of
+// memory: at the median pace of its batches, if it had batches.
 func pace(t membench.ThreadResult) time.Duration {
 	if t.Quiet > 0 {
 		return t.Quiet
@@ -298,15 +298,17 @@ func latencyOf(t membench.ThreadResult) ([]float64, error) {
 	return []float64{float64(pace(t)) / ops, t.Cycles.Or(math.NaN()) / ops}, nil
 }
 
-// rateOf is bytes/s of threads that ran together: the sum of their rates, each over
-// its own time.
+// rateOf is bytes/s of threads that ran together: the sum of their rates, each over all
+// of its time. Batches that wait for a full controller belong to a rate, and so does the
+// time in which the kernel has the CPU: without it the sum could be more than the
+// controller serves.
 func rateOf(threads []membench.ThreadResult) (float64, error) {
 	rate := 0.0
 	for _, t := range threads {
-		if t.Bytes == 0 || pace(t) <= 0 {
+		if t.Bytes == 0 || t.Whole <= 0 {
 			return 0, errNoOp
 		}
-		rate += float64(t.Bytes) / pace(t).Seconds()
+		rate += float64(t.Bytes) / t.Whole.Seconds()
 	}
 	if rate == 0 {
 		return 0, errNoOp

@@ -33,9 +33,9 @@ type Staged interface {
 	Clock
 	Prepare() error // what follows is not measured
 	Measure() error // what follows is
-	// Work is Now without the kernel-mode time of the CPU: loops are timed by it. On
-	// hardware a tick is a thousandth of the time; in the lab, whose CPUs run at 50
-	// MHz, it is up to a tenth, more when the host is busy.
+	// Work is Now without the kernel-mode time of the CPU: latencies are timed by it. On
+	// hardware ticks are a thousandth of the time; in the lab, whose CPUs run at 50 MHz,
+	// the kernel has some 4 %.
 	Work(cpu int) time.Duration
 }
 

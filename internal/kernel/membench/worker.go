@@ -225,7 +225,7 @@ const (
 	slow     = 16
 	fast     = 64
 	// tick is the longest batch: each longer one would contain a tick of the kernel (1
-	// to 10 ms apart, and in the lab closer, when its clock runs slowly).
+	// to 10 ms apart).
 	tick = 800 * time.Microsecond
 )
 

@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -18,13 +19,17 @@ import (
 //     their cost is at most twice as high.
 //  2. Fit the fixed price and the price per page to the calls; older calls count less.
 //     Every eighth call has half the pages: without that the two prices cannot be
-//     distinguished.
+//     distinguished. The fixed price is at most what the quickest of the last calls took,
+//     whatever the fit says: a few slow calls at the start, or one long one, would make it
+//     several times too high.
 //  3. Aim at half the bound, or at more where the fixed price would use most of that.
 //  4. Each call over the bound makes the aim a fifth smaller. It grows back by a
 //     thousandth with each call, which leaves about one in 200 over.
 //  5. Never take fewer pages than what makes a tenth of the call's time useful. Where the
 //     fixed price alone leaves no room for that, the bound cannot be kept: the result
 //     says so, and the batch is one of which half would take more than 0.7 of the time.
+//     Every eighth call has one page then: larger ones would never show that the fixed
+//     price has fallen.
 type sizer struct {
 	bound time.Duration // 0: none
 	most  int           // pages; also without a bound
@@ -34,6 +39,7 @@ type sizer struct {
 	// Moments of pages and seconds, forgotten exponentially.
 	weight, n, t, nn, nt float64
 	lastOver             bool
+	quick, quickBefore   float64 // seconds: least of these recentCalls, and of those before
 }
 
 const (
@@ -42,9 +48,13 @@ const (
 	// sharedPages is the limit for a call without a bound where several workers share the
 	// pages, also those of one process: 2 MiB. In the lab three workers moved 8 MiB of a
 	// sleeping process in 1.1 model-s with it, and in 1.8 with mostPages.
-	sharedPages  = 512
+	sharedPages = 512
+	// fewestShared is the least share of what is left (evenly). Fewer pages end the run more
+	// evenly, but the fixed price of a call counts more.
+	fewestShared = 128
 	forget       = 0.97 // the 33 last calls or so count
 	probeEvery   = 8    // calls, of which one has half the pages
+	recentCalls  = 16   // two to four of them have half the pages
 	goal         = 0.5  // of the bound
 	goalMost     = 0.9  // of the bound, where the fixed price is high
 	keepRate     = 0.8  // of the throughput that the whole bound would give
@@ -57,7 +67,7 @@ const (
 )
 
 func newSizer(bound time.Duration, most int) *sizer {
-	return &sizer{bound: bound, most: most, aim: 1}
+	return &sizer{bound: bound, most: most, aim: 1, quick: math.Inf(1), quickBefore: math.Inf(1)}
 }
 
 // pages is what the next call should have at most.
@@ -69,7 +79,11 @@ func (s *sizer) pages() int {
 		return max(1, s.most/firstShare)
 	}
 	n := min(s.fits(), 2*max(1, s.reach), s.most)
-	if s.calls%probeEvery == 0 {
+	switch {
+	case s.calls%probeEvery > 0:
+	case s.hopeless():
+		n = 1 // (5)
+	default:
 		n /= 2 // (2)
 	}
 	return max(1, n)
@@ -126,11 +140,11 @@ func (s *sizer) prices() (fixed, page float64) {
 	} else if s.calls == 1 {
 		page = t / n
 	}
-	fixed = t - page*n
-	if fixed < 0 {
-		return 0, t / n
+	fixed = max(0, t-page*n)
+	if most := min(s.quick, s.quickBefore); fixed > most { // (2)
+		fixed = most
 	}
-	return fixed, page
+	return fixed, max(0, t-fixed) / n
 }
 
 // expect is the time that a call of so many pages should take by the fitted prices.
@@ -172,6 +186,10 @@ func (s *sizer) learn(n, t float64) {
 	for _, m := range []*float64{&s.weight, &s.n, &s.t, &s.nn, &s.nt} {
 		*m *= forget
 	}
+	if s.calls%recentCalls == 0 {
+		s.quick, s.quickBefore = math.Inf(1), s.quick
+	}
+	s.quick = min(s.quick, t)
 	s.weight++
 	s.n += n
 	s.t += t

@@ -3,10 +3,14 @@
 package migrate
 
 import (
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"homenode/internal/migration"
 )
 
 // kernelCost is a kernel's price of a call.
@@ -127,6 +131,34 @@ func TestHopelessBound(t *testing.T) {
 	}
 }
 
+// A few slow calls at the start, and single long ones, look like a high fixed price. That
+// must not lead to large batches, which are over the bound and hide that it is wrong.
+func TestSlowStartIsForgiven(t *testing.T) {
+	const pages, bound = 2560, 20 * time.Millisecond
+	k := kernelCost{fixed: 500 * time.Microsecond, page: 1300 * time.Microsecond, noise: 0.2}
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s, over, most := newSizer(bound, mostPages), 0, 0
+		for call, left := 0, pages; left > 0; call++ {
+			n := min(left, s.pages())
+			took := k.took(r, call, math.MaxInt, n)
+			if call < 6 {
+				took *= 3
+			}
+			if r.IntN(30) == 0 {
+				took *= 4
+			}
+			if s.observe(n, took) {
+				over++
+			}
+			left, most = left-n, max(most, n)
+		}
+		if over > 12 || most > 16 {
+			t.Errorf("seed %d: %d calls over the bound, up to %d pages", seed, over, most)
+		}
+	}
+}
+
 // TestHugePagesStartWithOne: eight would be 16 MiB in the first call.
 func TestHugePagesStartWithOne(t *testing.T) {
 	j := &journey{bound: 5 * time.Millisecond, sizers: map[class]*sizer{}}
@@ -146,5 +178,36 @@ func TestNoBound(t *testing.T) {
 	s := newSizer(0, mostPages)
 	if n := s.pages(); n != mostPages || s.observe(n, time.Hour) || s.why("page") != "" {
 		t.Errorf("%d pages", n)
+	}
+}
+
+// Workers that share the pages of a process end within one small batch of each other,
+// whatever their number and the pages'. A bound keeps batches as the sizer makes them.
+func TestWorkersEndTogether(t *testing.T) {
+	for workers := 2; workers <= 8; workers++ {
+		for _, pages := range []int{1, 127, 600, 2071, 2560, 6144} {
+			l := &lane{pid: 1}
+			l.put(slices.Repeat([]page{{size: smallPage, kind: migration.Anon}}, pages))
+			r := &run{req: Request{Workers: workers}, j: &journey{several: true, sizers: map[class]*sizer{}}, lanes: []*lane{l}, budget: NoBudget}
+			ends := make([]int, workers) // in pages: each takes as long
+			for !l.empty() {
+				b, ok := r.pick(l)
+				if !ok || len(b.pages) == 0 {
+					t.Fatalf("%d workers, %d pages: no batch of what is left", workers, pages)
+				}
+				ends[slices.Index(ends, slices.Min(ends))] += len(b.pages)
+				r.drop(b)
+			}
+			if most, even := slices.Max(ends), (pages+workers-1)/workers; most > even+fewestShared {
+				t.Errorf("%d workers, %d pages: the last ends after %d, want at most %d", workers, pages, most, even+fewestShared)
+			}
+		}
+	}
+	l := &lane{pid: 1}
+	l.put(slices.Repeat([]page{{size: smallPage, kind: migration.Anon}}, 1000))
+	r := &run{req: Request{Workers: 3}, j: &journey{several: true, bound: time.Second, sizers: map[class]*sizer{}}, lanes: []*lane{l}, budget: NoBudget}
+	want := r.want(class{size: smallPage})
+	if b, _ := r.pick(l); len(b.pages) != want {
+		t.Errorf("with a bound: %d pages, want %d", len(b.pages), want)
 	}
 }
