@@ -85,16 +85,17 @@ func TestBenchEstimate(t *testing.T) {
 			if done || !strings.Contains(shape+"/"+s.Name, os.Getenv("HOMENODE_ESTIMATE_ONLY")) {
 				continue
 			}
-			g := guest(t, shape, "v2")
-			row, err := tryEstimate(t.Context(), g, shape, s)
-			if err != nil {
-				t.Errorf("%s/%s: %v", shape, s.Name, err)
-				continue
-			}
-			record.Origin = originOf(t, g)
-			record.Rows = append(record.Rows, row)
-			writeResults(t, path, record)
-			fmt.Println(row)
+			t.Run(shape+"/"+s.Name, func(t *testing.T) { // whose end passes the guest on to the next
+				g := guest(t, shape, "v2")
+				row, err := tryEstimate(t.Context(), g, shape, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				record.Origin = originOf(t, g)
+				record.Rows = append(record.Rows, row)
+				writeResults(t, path, record)
+				fmt.Println(row)
+			})
 		}
 	}
 	printEstimates(os.Stdout, record)

@@ -30,12 +30,12 @@ func TestBenchSimParity(t *testing.T) {
 		t.Run(shape, func(t *testing.T) {
 			for _, s := range parity.Scenarios() {
 				if _, done := p.record.Of(s); s.Shape == shape && !done && p.asked(s.Name) {
-					p.measure(t, s)
+					t.Run(s.Name, func(t *testing.T) { p.measure(t, s) }) // whose end passes the guest on
 				}
 			}
 			for _, c := range parity.Convergences() {
 				if _, done := p.record.Case(c); c.Shape == shape && !done && p.asked(c.Name) {
-					p.converge(t, c)
+					t.Run(c.Name, func(t *testing.T) { p.converge(t, c) })
 				}
 			}
 		})
