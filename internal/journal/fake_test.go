@@ -35,12 +35,17 @@ type world struct {
 	populated bool // an emptied set is refused (ENOSPC)
 	writeErr  func(Setting, string) error
 
+	otherAt int // the tick at which another process sets cpusA to othersCPUs; 0: never
+
 	fertile bool // a pinned thread starts another at once, which inherits
 	born    int
 }
 
 func (w *world) tick() {
 	w.ticks++
+	if w.ticks == w.otherAt && w.files[cpusA] != "" {
+		w.files[cpusA] = othersCPUs
+	}
 	if w.ticks == w.stop {
 		panic(crash{})
 	}
@@ -126,7 +131,7 @@ func (w *world) clone() *world {
 	c := *w
 	c.log = append([]byte(nil), w.log...)
 	c.archive, c.files, c.ids = maps.Clone(w.archive), maps.Clone(w.files), maps.Clone(w.ids)
-	c.ticks, c.stop, c.torn, c.appends, c.sizes = 0, 0, 0, nil, nil
+	c.ticks, c.stop, c.torn, c.otherAt, c.appends, c.sizes = 0, 0, 0, 0, nil, nil
 	return &c
 }
 

@@ -56,6 +56,32 @@ func TestHugeNumaMaps(t *testing.T) {
 	}
 }
 
+// A path that is longer than a line may be, which a user makes folder by folder, hides
+// nothing: the memory of its workload is unknown, with the reason. So it is if one process
+// may not be read.
+func TestUnreadableNumaMaps(t *testing.T) {
+	kerneltest.InMemory(t)
+	small := "7f0000000000 default anon=3 N0=3 kernelpagesize_kB=4\n"
+	for name, c := range map[string]struct{ text, why string }{
+		"a path of 200 KiB": {"7f0000000000 default file=/" + strings.Repeat("directory/", 20<<10) + "f mapped=1 N0=1 kernelpagesize_kB=4\n", "longer than 65536 bytes"},
+		"no number":         {"7f0000000000 default anon=x N0=3 kernelpagesize_kB=4\n", "malformed"},
+	} {
+		root := fakeV2(t)
+		kerneltest.Remove(t, root, top+"/demo/a/memory.numa_stat")
+		kerneltest.Write(t, root, kerneltest.Files{top + "/demo/a/cgroup.procs": "10\n11\n", "/proc/10/numa_maps": small + c.text + small, "/proc/11/numa_maps": small})
+		r, _ := newFake(t, root, Config{Roots: []string{"/demo/*"}})
+		w := read(t, r)
+		for _, v := range append(w.Workloads[0].AnonByNode, w.Workloads[0].FileByNode...) {
+			if v.Known() || !strings.Contains(v.From, c.why) {
+				t.Errorf("%s: %+v", name, v)
+			}
+		}
+		if !strings.Contains(strings.Join(w.Problems, "\n"), c.why) {
+			t.Errorf("%s: problems %q", name, w.Problems)
+		}
+	}
+}
+
 // The cost of all processes together is bounded by workload and by round.
 func TestManyNumaMaps(t *testing.T) {
 	root := fakeV2(t)

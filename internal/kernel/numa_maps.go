@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -35,14 +36,15 @@ var defaultMaps = MapsBounds{
 func (b MapsBound) begin(of *unix.Budget) *unix.Budget { return of.Within(b.Bytes, b.Time) }
 
 // eachVMA visits the mappings of at most this many of a workload's processes, within
-// the bounds. The error is ErrTooLarge if one of them has more, errNoAnswer if one does
-// not answer.
+// the bounds. An error says that mappings are missing: it is ErrTooLarge if one of them has
+// more, errNoAnswer if one does not answer, and the others are not read then. Processes that
+// have ended are no error.
 func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procfs.VMA)) error {
 	pids, err := rd.layout.PIDs(nil, w.ID, &rd.buf)
 	if err != nil {
 		return nil
 	}
-	budget := rd.bounds.Workload.begin(rd.maps)
+	budget, partly := rd.bounds.Workload.begin(rd.maps), error(nil)
 	for _, pid := range pids[:min(processes, len(pids))] {
 		err := rd.vmas(pid, budget, visit)
 		switch {
@@ -51,12 +53,12 @@ func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procf
 		case errors.Is(err, unix.ErrTooLarge):
 			return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps of %s", pid, w.ID), "", err)
 		case unix.Classify(err) == ErrNotPermitted:
-			rd.problem(unix.Explain("read", "/proc/PID/numa_maps", "CAP_SYS_PTRACE", err))
-		case errors.Is(err, ErrMalformed):
-			rd.problem(err)
+			partly = cmp.Or(partly, unix.Explain("read", "/proc/PID/numa_maps", "CAP_SYS_PTRACE", err))
+		case errors.Is(err, ErrMalformed): // a user can make a path that is longer than a line may be
+			partly = cmp.Or(partly, err)
 		}
 	}
-	return nil
+	return partly
 }
 
 // vmas gives up when the process does not answer: a budget's time is checked between

@@ -107,7 +107,7 @@ func (doc *hwlocDocument) devices(m *Machine) error {
 		}
 		place := o
 		for place != nil && isIO(place.kind) {
-			if place != o && place.attrs["pci_busid"] != "" {
+			if _, ok := parsePCIAddress(place.attrs["pci_busid"]); ok && place != o {
 				d.Bridges = append(d.Bridges, place.attrs["pci_busid"])
 			}
 			place = place.parent
@@ -175,15 +175,20 @@ func (o *hwlocObject) kib(name string) unit.Opt[unit.Bytes] {
 	return unit.OptOf(unit.Bytes(n)*unit.KiB, err == nil && n >= 0 && n <= int64(MaxMemory/unit.KiB))
 }
 
-// dax lists the OSDev objects of the dax bus; hwloc does not tell their node.
+// dax lists the OSDev objects of the dax bus. hwloc does not tell their node and driver;
+// WriteHwloc does.
 //
 //	<object type="OSDev" name="dax0.0" subtype="SPM" osdev_type="0"><info name="DAXType" value="SPM"/>
 func (doc *hwlocDocument) dax(m *Machine) error {
 	for _, o := range doc.each("OSDev") {
-		if name := o.attrs["name"]; strings.HasPrefix(name, "dax") && o.infos["DAXType"] != "" {
-			m.DAX = append(m.DAX, DAX{Name: name, Size: o.kib("Size")})
+		name := o.attrs["name"]
+		if !strings.HasPrefix(name, "dax") || o.infos["DAXType"] == "" {
+			continue
 		}
+		node, err := strconv.ParseUint(o.infos[daxNodeInfo], 10, 16)
+		m.DAX = append(m.DAX, DAX{Name: name, Size: o.kib("Size"), Node: unit.OptOf(int(node), err == nil && node <= set.MaxNode), Driver: o.infos[daxDriverInfo]})
 	}
+	slices.SortStableFunc(m.DAX, func(a, b DAX) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -241,6 +242,9 @@ func compareWriting(t *testing.T, m Machine) int {
 		}
 		compared += compareFacts(t, who, ours, f, nil)
 		compareDevices(t, who, m.Devices, theirs.Devices)
+		if !reflect.DeepEqual(theirs.DAX, m.DAX) {
+			t.Errorf("%s has dax\n%v, want\n%v", who, theirs.DAX, m.DAX)
+		}
 	}
 	return compared
 }
@@ -248,7 +252,7 @@ func compareWriting(t *testing.T, m Machine) int {
 // compareDevices compares what a document keeps. hwloc is built for 16 bits of domain.
 func compareDevices(t *testing.T, who string, ours, theirs []Device) {
 	t.Helper()
-	key := func(d Device) string { return fmt.Sprint(d.Address, d.Class, d.Names, d.Vendor, d.Model) }
+	key := func(d Device) string { return fmt.Sprint(d.Address, d.Class, d.Names, d.Vendor, d.Model, d.Bridges) }
 	var a, b []string
 	for _, d := range ours {
 		if len(d.Address) == len("0000:00:00.0") {

@@ -171,6 +171,15 @@ func randomHwloc(r *rand.Rand) Machine {
 		m.Devices = []Device{{Address: "0000:3b:00.0", Class: Storage, Names: []string{`n<"&>`, "nvme0n1"}, Vendor: 1, Model: 0xffff, CPUs: m.OnlineCPUs()}}
 		m.Links = []Links{{Name: "XGMIHops", Devices: []string{"nvme0n1", "0000:3b:00.0"}, Values: [][]unit.Opt[int]{{unit.Some(0), unit.Some(7)}, {unit.Some(9), unit.Some(0)}}}}
 	}
+	if r.IntN(2) == 0 {
+		all := m.OnlineCPUs()
+		m.Devices = append(m.Devices, // by address
+			Device{Address: "0001:03:00.0", Class: Network, Names: []string{"eth0"}, Bridges: []string{"0001:00:01.0"}, CPUs: all},
+			Device{Address: "0001:05:00.0", Class: CXLMemory, Names: []string{"mem0"}, Bridges: []string{"0001:00:02.0", "0001:04:00.0"}, Memory: unit.Some(256 * unit.GiB), CPUs: all},
+			Device{Address: "0001:05:00.1", Class: GPU, Bridges: []string{"0001:00:02.0", "0001:04:00.0"}, CPUs: all},
+			Device{Address: "0001:81:00.0", Class: GPU, Names: []string{"card0"}, Bridges: []string{"0001:80:01.0"}, CPUs: all})
+		m.DAX = []DAX{{Name: "dax0.0", Size: unit.Some(2 * unit.MiB), Node: unit.Some(m.Nodes[r.IntN(len(m.Nodes))].ID), Driver: "kmem"}, {Name: "dax1.0"}}
+	}
 	if online := m.OnlineCPUs(); r.IntN(2) == 0 && online.Len() > 1 {
 		first := set.FromCPUs(lowest(online))
 		m.Kinds = []CPUKind{{Name: "core", CPUs: first, Capacity: unit.Some(1024)}, {Name: "atom", CPUs: online.Minus(first)}}
@@ -202,8 +211,10 @@ func TestHwlocReadsBack(t *testing.T) {
 			}
 			want.Nodes[i].Near = n.Near
 		}
-		if len(got.Devices) > 0 && len(want.Nodes) > 1 && got.Devices[0].CPUs == want.Devices[0].CPUs {
-			got.Devices[0].Node = want.Devices[0].Node // one node has all CPUs
+		for i := range min(len(got.Devices), len(want.Devices)) {
+			if len(want.Nodes) > 1 && got.Devices[i].CPUs == want.Devices[i].CPUs {
+				got.Devices[i].Node = want.Devices[i].Node // one node has all CPUs
+			}
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d:\n got %+v\nwant %+v\n%s", seed, got, want, text.String())

@@ -21,6 +21,7 @@ type hwlocItem struct {
 	nodes    []int      // indexes into Machine.Nodes: the memory attached here, first the one with CPUs
 	nodeset  set.NodeSet
 	devices  []Device
+	dax      []DAX
 	children []*hwlocItem
 }
 
@@ -225,6 +226,11 @@ func (o *hwlocItem) attach(m Machine, near []set.CPUSet) {
 		}
 		place := o.around(cpus)
 		place.devices = append(place.devices, d)
+	}
+	for _, d := range m.DAX {
+		n, _ := m.Node(d.Node.Or(-1))
+		place := o.around(n.CPUs)
+		place.dax = append(place.dax, d)
 	}
 	o.spread(m, set.NodeSet{})
 	o.sort()

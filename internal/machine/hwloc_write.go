@@ -22,8 +22,8 @@ var ErrNotNested = errors.New("it does not fit hwloc's tree")
 
 // WriteHwloc writes a machine as hwloc's XML, version 2.0, which lstopo and every hwloc
 // since 2.0 read. ParseHwloc reads back the nodes with their CPUs, memory, huge pages, side
-// caches and distances, and CPUs and their kinds, packages, cores, caches, devices and the
-// links between them; the document has nothing else of a Machine: no bridges, no dax.
+// caches and distances, and CPUs and their kinds, packages, cores, caches, dax, devices with
+// their bridges and the links between them; the document has nothing else of a Machine.
 //
 // ErrNotNested names what had to be left out; the document is complete otherwise. hwloc's
 // matrices have no unknown number: with one, the whole matrix is left out.
@@ -82,7 +82,7 @@ func (p *hwlocPrinter) open(depth int, name string, empty bool, attrs ...[2]stri
 func (p *hwlocPrinter) object(depth int, o *hwlocItem) {
 	attrs := append([][2]string{{"type", o.kind}}, o.attrs...)
 	attrs = append(attrs, p.sets(o.cpus, o.offline, o.nodeset, o.kind == "Machine")...)
-	empty := len(o.nodes)+len(o.children)+len(o.devices) == 0
+	empty := len(o.nodes)+len(o.children)+len(o.devices)+len(o.dax) == 0
 	p.open(depth, "object", empty, attrs...)
 	if empty {
 		return
@@ -93,8 +93,9 @@ func (p *hwlocPrinter) object(depth int, o *hwlocItem) {
 	for _, c := range o.children {
 		p.object(depth+1, c)
 	}
-	for _, d := range o.devices {
-		p.device(depth+1, d)
+	p.hosts(depth+1, o.devices)
+	for _, d := range o.dax {
+		p.dax(depth+1, d)
 	}
 	p.line(depth, "</object>")
 }
@@ -153,7 +154,7 @@ func (p *hwlocPrinter) memory(depth int, n Node, at *hwlocItem) {
 		}
 	}
 	if n.CPUs.IsEmpty() {
-		p.open(depth+1, "info", true, [2]string{"name", cpulessInfo}, [2]string{"value", "1"})
+		p.info(depth+1, cpulessInfo, "1")
 	}
 	p.line(depth, "</object>")
 	for range n.SideCaches {
@@ -163,31 +164,6 @@ func (p *hwlocPrinter) memory(depth int, n Node, at *hwlocItem) {
 }
 
 func decimal(b unit.Opt[unit.Bytes]) string { return strconv.FormatInt(int64(b.Or(0)), 10) }
-
-// deviceCodes are a class and subclass for each class: a Machine does not know what
-// exactly the device was. osdevTypes are hwloc's block, network, GPU and coprocessor.
-var (
-	deviceCodes = map[DeviceClass]string{Storage: "0100", Network: "0200", GPU: "0300", Accelerator: "1200", CXLMemory: "0502"}
-	osdevTypes  = map[DeviceClass]string{Storage: "0", Network: "2", GPU: "1", Accelerator: "5", CXLMemory: "0"}
-)
-
-func (p *hwlocPrinter) device(depth int, d Device) {
-	p.last++
-	p.devices[d.Address] = "PCIDev:" + strconv.Itoa(p.last)
-	kind := fmt.Sprintf("%s [%04x:%04x] [0000:0000] 00", deviceCodes[d.Class], d.Vendor, d.Model)
-	p.open(depth, "object", false, [][2]string{
-		{"type", "PCIDev"}, {"gp_index", strconv.Itoa(p.last)}, {"pci_busid", d.Address},
-		{"pci_type", kind}, {"pci_link_speed", "0.000000"},
-	}...)
-	for _, name := range d.Names {
-		p.last++
-		p.devices[name] = "OSDev:" + strconv.Itoa(p.last)
-		p.open(depth+1, "object", true, [][2]string{
-			{"type", "OSDev"}, {"gp_index", strconv.Itoa(p.last)}, {"name", name}, {"osdev_type", osdevTypes[d.Class]},
-		}...)
-	}
-	p.line(depth, "</object>")
-}
 
 // hwlocRow is how many numbers hwloc prints in one element.
 const hwlocRow = 10
@@ -262,19 +238,19 @@ func (p *hwlocPrinter) kinds() {
 	for _, k := range p.m.Kinds {
 		p.open(1, "cpukind", false, [2]string{"cpuset", hwlocMask(k.CPUs.Mask())})
 		if slices.Contains(kindNames, k.Name) {
-			p.info("CoreType", "Intel"+strings.ToUpper(k.Name[:1])+k.Name[1:])
+			p.info(2, "CoreType", "Intel"+strings.ToUpper(k.Name[:1])+k.Name[1:])
 		} else if k.Name != "" {
-			p.info("CoreType", k.Name)
+			p.info(2, "CoreType", k.Name)
 		}
 		if c, ok := k.Capacity.Get(); ok {
-			p.info("LinuxCapacity", strconv.Itoa(c))
+			p.info(2, "LinuxCapacity", strconv.Itoa(c))
 		}
 		p.line(1, "</cpukind>")
 	}
 }
 
-func (p *hwlocPrinter) info(name, value string) {
-	p.open(2, "info", true, [2]string{"name", name}, [2]string{"value", value})
+func (p *hwlocPrinter) info(depth int, name, value string) {
+	p.open(depth, "info", true, [2]string{"name", name}, [2]string{"value", value})
 }
 
 // numbers prints rows of numbers.

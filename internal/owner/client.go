@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"homenode/internal/journal"
@@ -34,16 +35,43 @@ type Client struct {
 	HTTP    http.Client
 	Limit   time.Duration // of one call
 	Backoff Backoff
+
+	mu   sync.Mutex
+	conn net.Conn // the last one; nil: none
 }
+
+// mostHeaders of an answer, in bytes. gRPC has its result there, with a message: a runtime's
+// are some hundred bytes long.
+const mostHeaders = 64 << 10
 
 // NewClient makes a Client with the transport t, except for the address. It does not
 // connect yet.
 func NewClient(d Daemon, t *http.Transport) *Client {
-	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", d.Socket)
+	c := &Client{Daemon: d, HTTP: http.Client{Transport: t}, Limit: AnswerLimit}
+	t.DialContext = c.dial
+	t.IdleConnTimeout, t.DisableCompression, t.MaxResponseHeaderBytes = 30*time.Second, true, mostHeaders
+	return c
+}
+
+func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conn = conn
 	}
-	t.IdleConnTimeout, t.DisableCompression = 30*time.Second, true
-	return &Client{Daemon: d, HTTP: http.Client{Transport: t}, Limit: AnswerLimit}
+	return conn, err
+}
+
+// hangUp closes the connection on which no answer came. The transport would keep it, and
+// hang on it for ever if the daemon writes and does not read.
+func (c *Client) hangUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
 }
 
 // Persist sends a request, and repeats it once if there was no connection: that a daemon
@@ -65,8 +93,10 @@ func (c *Client) Persist(changes bool, ask func() error) error {
 // there.
 func (c *Client) Send(method, path string, header http.Header, body []byte) (*http.Response, []byte, error) {
 	if c.Backoff.Lasts() {
-		return nil, nil, fmt.Errorf("reach %s at %s: %w within %s just now: it is asked again in a moment", c.Name, c.Socket, journal.ErrNoAnswer, c.Limit)
+		return nil, nil, fmt.Errorf("reach %s at %s: %w %s: it is asked again in a moment", c.Name, c.Socket, journal.ErrNoAnswer, c.Backoff.why(c.Limit))
 	}
+	began := time.Now()
+	defer func() { c.Backoff.took(time.Since(began)) }()
 	ctx, cancel := context.WithTimeout(context.Background(), c.Limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.Unit+path, bytes.NewReader(body))
@@ -79,15 +109,19 @@ func (c *Client) Send(method, path string, header http.Header, body []byte) (*ht
 		return nil, nil, c.unreached(err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, c.MaxAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, c.MaxAnswer+1))
 	if err != nil {
 		return nil, nil, c.unreached(err)
+	}
+	if int64(len(data)) > c.MaxAnswer { // it may have done what it was asked for
+		return nil, nil, fmt.Errorf("read the answer of %s at %s: it has more than %d bytes (%w; %w): look at 'systemctl status %s' if that lasts", c.Name, c.Socket, c.MaxAnswer, kernel.ErrMalformed, journal.ErrNoAnswer, c.Unit)
 	}
 	return resp, data, nil
 }
 
 // unreached says what to do where there was no answer.
 func (c *Client) unreached(err error) error {
+	c.hangUp()
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("reach %s at %s: %w: %s", c.Name, c.Socket, kernel.ErrNotPermitted, c.Denied)

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
@@ -54,4 +56,46 @@ func TestWithoutAnswer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// late is a daemon that answers each request, just in time.
+type late struct{ asked *int }
+
+func (l late) RoundTrip(*http.Request) (*http.Response, error) {
+	*l.asked++
+	time.Sleep(AnswerLimit - 100*time.Millisecond)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// A daemon that answers each of a round's requests just in time does not hold the round
+// for minutes: it is left alone for a while. Answers that are not late never count.
+func TestLateEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := NewClient(Daemon{Name: "Docker", Unit: "docker", Socket: "/x", MaxAnswer: 1}, &http.Transport{})
+		asked, began := 0, time.Now()
+		client.HTTP.Transport = late{&asked}
+		var err error
+		for range 150 { // 50 containers
+			if _, _, err = client.Send(http.MethodGet, "/", nil, nil); err != nil && err.Error() !=
+				"reach Docker at /x: no answer soon enough: its last answers took 30s together: it is asked again in a moment" {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > lateInAll+2*AnswerLimit || !errors.Is(err, journal.ErrNoAnswer) || asked < 5 {
+			t.Errorf("%d requests took %v: %v", asked, took, err)
+		}
+		time.Sleep(quiet + time.Second)
+		if _, _, err = client.Send(http.MethodGet, "/", nil, nil); err != nil {
+			t.Errorf("later: %v", err)
+		}
+		for b := (Backoff{}); ; time.Sleep(time.Millisecond) {
+			if b.took(lateAnswer - 1); b.Lasts() {
+				t.Fatal("answers in time count")
+			}
+			if time.Since(began) > time.Hour {
+				break
+			}
+			time.Sleep(lateAnswer)
+		}
+	})
 }

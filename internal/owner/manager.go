@@ -71,11 +71,50 @@ const AnswerLimit = 5 * time.Second
 // waits for its limit, and a round has one for each workload.
 const quiet = 10 * time.Second
 
-// Backoff records a manager that has not answered in time; the zero Backoff records none.
-type Backoff struct{ until time.Time }
+// A manager that answers late each time is left alone, too: 50 containers with an answer
+// just within AnswerLimit would hold a round for ten minutes, until systemd's watchdog ends
+// the agent. An answer is late from lateAnswer on, which Docker takes on a host with much
+// work; lateInAll of them within lateWithin are too many. Lower gives up on slow hosts;
+// higher holds rounds.
+const (
+	lateAnswer = time.Second
+	lateInAll  = 30 * time.Second
+	lateWithin = time.Minute
+)
+
+// Backoff records a manager that has not answered in time, or has often been late; the zero
+// Backoff records none.
+type Backoff struct {
+	until time.Time
+	slow  bool          // it answered, but late
+	late  time.Duration // of late answers since
+	since time.Time
+}
 
 // Begin is called when an answer did not come in time.
-func (s *Backoff) Begin() { s.until = time.Now().Add(quiet) }
+func (s *Backoff) Begin() { s.until, s.slow = time.Now().Add(quiet), false }
 
 // Lasts reports that the manager is not to be asked yet.
 func (s *Backoff) Lasts() bool { return time.Now().Before(s.until) }
+
+// took counts the time of an answer, or of waiting for one.
+func (s *Backoff) took(d time.Duration) {
+	if d < lateAnswer {
+		return
+	}
+	if now := time.Now(); now.Sub(s.since) > lateWithin {
+		s.late, s.since = 0, now
+	}
+	if s.late += d; s.late >= lateInAll && !s.Lasts() {
+		s.Begin()
+		s.slow, s.late = true, 0
+	}
+}
+
+// why says why the manager is not asked.
+func (s *Backoff) why(limit time.Duration) string {
+	if s.slow {
+		return fmt.Sprintf("soon enough: its last answers took %s together", lateInAll)
+	}
+	return fmt.Sprintf("within %s just now", limit)
+}

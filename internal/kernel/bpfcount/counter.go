@@ -98,15 +98,14 @@ func explain(err error) error {
 	return fmt.Errorf("count by BPF: %w", err)
 }
 
-// start makes maps, events, programs. The kernel's types take some 10 MB once they are
-// parsed, and are needed only here.
+// start makes maps, events, programs. The kernel's types are mapped, and take some MB once
+// they are parsed: they are needed only here, and the collection at its end unmaps them.
 func (c *Counter) start() error {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
 		return err
 	}
 	defer debug.FreeOSMemory()
-	defer btf.FlushKernelSpec()
 	s := shape{cpus: c.cpus, every: c.cfg.Every}
 	if s.layout, err = find(spec, c.cfg.Controller); err != nil {
 		return err

@@ -12,8 +12,9 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// maxLine bounds a line: one of numa_maps is a path, of 4 KiB at most and each
-// byte escaped with four, and 20 bytes for each of 1,024 nodes.
+// maxLine bounds a line: one of numa_maps is a path, of 4 KiB usually and each byte escaped
+// with four, and 20 bytes for each of 1,024 nodes. A user can make longer paths, folder by
+// folder (the kernel prints whatever d_path returns): such a file is not read.
 const maxLine = 64 << 10
 
 var errNoNewline = errors.New("no newline at its end: the file is cut off")

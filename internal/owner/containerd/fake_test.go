@@ -38,9 +38,10 @@ type fakeTasks struct {
 	server *http.Server
 	done   chan struct{}
 
-	status int                                // of the task; 2: it runs
-	fail   func(method string) (code, string) // what Update answers instead
-	after  func()                             // after an update was done
+	status int                                                               // of the task; 2: it runs
+	fail   func(method string) (code, string)                                // what Update answers instead
+	after  func()                                                            // after an update was done
+	answer func(w http.ResponseWriter, r *http.Request, message string) bool // instead of all that
 	asked  []string
 }
 
@@ -103,6 +104,9 @@ func (f *fakeTasks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/grpc")
 	f.asked = append(f.asked, path.Base(r.URL.Path))
+	if f.answer != nil && len(data) >= 5 && f.answer(w, r, string(data[5:])) {
+		return
+	}
 	c, text, answer := f.do(path.Base(r.URL.Path), r.Header.Get("Containerd-Namespace"), string(data[5:]))
 	if c != codeOK { // trailers only
 		w.Header().Set("Grpc-Status", fmt.Sprint(int(c)))
