@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -25,13 +24,14 @@ type likeness struct {
 	model       string   // the way to count that is the truth
 	local       string   // source of local reads in a window; "" = the CPU cannot tell
 	reads       string   // source of a controller's reads; "" = not told from writes
+	thread      float64  // tolerance of a prober's counts
 	files       int      // of perf, that `homenode doctor` holds: the cgroup, controllers, samples
 }
 
 var likenesses = []likeness{
-	{"sapphire-rapids", "intel-spr", []string{"perf", "bpf"}, "model", "perf cpu/config=0x12a,config1=0x104004477/", "perf uncore_imc/UNC_M_CAS_COUNT.RD/", 24 + 32 + 12},
-	{"zen-4", "amd-zen4", []string{"perf", "bpf"}, "model", "perf r0844", "perf amd_umc/umc_cas_cmd.rd/", 24 + 48 + 4},
-	{"neoverse-n2", "arm-neoverse-n2", []string{"perf", "bpf"}, "model", "", "", 16 + 2},
+	{"sapphire-rapids", "intel-spr", []string{"perf", "bpf"}, "model", "perf cpu/config=0x12a,config1=0x104004477/", "perf uncore_imc/UNC_M_CAS_COUNT.RD/", 0.02, 24 + 32 + 12},
+	{"zen-4", "amd-zen4", []string{"perf", "bpf"}, "model", "perf r0844", "perf amd_umc/umc_cas_cmd.rd/", 0.05, 24 + 48 + 4},
+	{"neoverse-n2", "arm-neoverse-n2", []string{"perf", "bpf"}, "model", "", "", 0.02, 16 + 2},
 }
 
 // like is a guest of two nodes that looks like this CPU, for this test alone.
@@ -78,7 +78,7 @@ func TestLabPersonalities(t *testing.T) {
 			g := like(t, l.name)
 			countsAlike(t, g, l)
 			windowOf(t, g, l)
-			threadOf(t, g)
+			threadOf(t, g, l)
 		})
 	}
 }
@@ -95,7 +95,8 @@ func looksAlike(t *testing.T, g *Guest, l likeness) {
 	for file, text := range kerneltest.CPUTree(l.name) {
 		// types are the kernel's numbers, CPUs the machine's; free-running counters are
 		// not the controllers'
-		if base := path.Base(file); strings.HasPrefix(file, "/sys/") && base != "type" && base != "cpumask" && !strings.Contains(file, "free_running") {
+		number := strings.HasSuffix(file, "/type") && !strings.HasSuffix(file, "/format/type") || strings.HasSuffix(file, "/cpumask")
+		if strings.HasPrefix(file, "/sys/") && !number && !strings.Contains(file, "free_running") {
 			files[file] = strings.TrimSpace(text)
 		}
 	}
@@ -284,8 +285,9 @@ func trafficOf(t *testing.T, l likeness, o observed) {
 	}
 }
 
-// threadOf counts a prober's thread, each event on its own.
-func threadOf(t *testing.T, g *Guest) {
+// threadOf counts a prober's thread, each event on its own. On Zen 4 these are seven, which
+// take turns on six counters: their counts are scaled.
+func threadOf(t *testing.T, g *Guest, l likeness) {
 	t.Helper()
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
@@ -293,7 +295,7 @@ func threadOf(t *testing.T, g *Guest) {
 	if len(r.Threads) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	within(t, "LLC misses of a prober's thread", r.Threads[0].LLCMisses, float64(r.Threads[0].Ops), 0.02)
+	within(t, "LLC misses of a prober's thread", r.Threads[0].LLCMisses, float64(r.Threads[0].Ops), l.thread)
 }
 
 // Loads of Sapphire Rapids are sampled in a group that the auxiliary event leads: homenode
