@@ -62,12 +62,13 @@ make -s -C lab/workload OUT="$out"
 # 4. The initramfs (uncompressed: gunzip is slow under TCG). homenode itself is
 # added per boot, as a second archive.
 modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_console virtio-rng"
-newest=$(ls -t lab/guest/init lab/build.sh "$out/homenode_pmu.ko" "$out/homenode-load" | head -n 1)
+newest=$(ls -t lab/guest/init lab/guest/cpuinfo/* lab/build.sh "$out/homenode_pmu.ko" "$out/homenode-load" | head -n 1)
 if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; then
 	say "packing the guest"
 	fs=$out/fs
 	rm -rf "$fs" && mkdir -p "$fs/bin" "$fs/sbin" "$fs/usr/bin" "$fs/modules" "$fs/proc" "$fs/sys" "$fs/dev" "$fs/etc"
 	cp lab/guest/init "$fs/init"
+	cp -r lab/guest/cpuinfo "$fs/cpuinfo"
 	cp /bin/busybox "$fs/bin/busybox"
 	cp "$out/homenode-load" "$fs/bin/"
 	for m in $modules; do

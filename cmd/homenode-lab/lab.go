@@ -31,7 +31,8 @@ type labFlags struct {
 	flat   bool
 	hmat   bool
 
-	counters int
+	counters    int
+	personality string
 }
 
 // inGuest are the commands that run inside the lab.
@@ -48,7 +49,8 @@ func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
 	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	flags.BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
 	flags.BoolVar(&f.hmat, "hmat", false, "make the firmware report latencies and bandwidths")
-	flags.IntVar(&f.counters, "counters", 0, "general-purpose counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
+	flags.IntVar(&f.counters, "counters", 0, "general-purpose counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8 for the lab's own)")
+	flags.StringVar(&f.personality, "personality", "", "CPU that /proc/cpuinfo and the PMUs look like: "+strings.Join(lab.Personalities, ", ")+" (default: the lab's own)")
 	return cmd
 }
 
@@ -114,7 +116,7 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if err != nil {
 		return lab.Options{}, exit.BadInput(err)
 	}
-	o := lab.Options{Shape: s, Assets: a, Bin: f.bin, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}
+	o := lab.Options{Shape: s, Assets: a, Bin: f.bin, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters, Personality: f.personality}
 	return o, exit.BadInput(o.Check())
 }
 

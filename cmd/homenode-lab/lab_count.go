@@ -37,7 +37,7 @@ func labCount() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return countCgroups(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.how, "how", nil, "way to count: perf, bpf, or bpf/N (in one of N ticks); repeatable; default: only the kernel's own figures")
+	flags.StringArrayVar(&f.how, "how", nil, "way to count: perf, bpf, bpf/N (in one of N ticks), model or model-loads (the lab's own PMU beside another CPU's); repeatable; default: only the kernel's own figures")
 	flags.StringArrayVar(&f.cgroups, "cgroup", nil, "directory of a cgroup; repeatable")
 	flags.StringVar(&f.controller, "controller", "", "controller of the cgroups' v1 hierarchy")
 	flags.StringVar(&f.ready, "ready", "", "file to create once all counters are open")
@@ -50,7 +50,10 @@ type countReport struct {
 	// Cgroups has the events, in the table's order, and the clock, by way and
 	// directory.
 	Cgroups map[string]map[string][]uint64 `json:"cgroups"`
-	Files   map[string]int                 `json:"files"`
+	// Scaled is by how much perf's counts are scaled up: 1, or more for events that took
+	// turns.
+	Scaled map[string]map[string]float64 `json:"scaled"`
+	Files  map[string]int                `json:"files"`
 	// KernelInstructions are executed on all CPUs in kernel mode, Switches are all context
 	// switches.
 	KernelInstructions uint64 `json:"kernel_instructions"`
@@ -77,7 +80,7 @@ func countCgroups(cmd *cobra.Command, f countFlags) error {
 		cpus = append(cpus, i)
 	}
 	table := perf.Detect(unix.Root{})
-	report := countReport{Cgroups: map[string]map[string][]uint64{}, Files: map[string]int{}}
+	report := countReport{Cgroups: map[string]map[string][]uint64{}, Scaled: map[string]map[string]float64{}, Files: map[string]int{}}
 	ways := map[string]readCgroups{}
 	for _, how := range f.how {
 		read, files, err := openWay(how, f, table, cpus)
@@ -111,17 +114,24 @@ func countCgroups(cmd *cobra.Command, f countFlags) error {
 		if err != nil {
 			return err
 		}
-		report.Cgroups[how] = map[string][]uint64{}
+		report.Cgroups[how], report.Scaled[how] = map[string][]uint64{}, map[string]float64{}
 		for i, s := range samples {
-			report.Cgroups[how][f.cgroups[i]] = s.Total[:]
+			report.Cgroups[how][f.cgroups[i]], report.Scaled[how][f.cgroups[i]] = s.Total[:], max(1, s.Scaled)
 		}
 	}
 	return schema.NewEncoder(cmd.OutOrStdout()).Encode(report)
 }
 
 func openWay(how string, f countFlags, table perf.Table, cpus []int) (readCgroups, int, error) {
-	if how == "perf" {
+	switch how {
+	case "perf":
 		return openPerf(f, table, cpus)
+	case "model", "model-loads":
+		own, err := modelTable(how == "model")
+		if err != nil {
+			return nil, 0, err
+		}
+		return openPerf(f, own, cpus)
 	}
 	every := 1
 	if n, ok := strings.CutPrefix(how, "bpf/"); ok {
@@ -157,6 +167,32 @@ func openWay(how string, f countFlags, table perf.Table, cpus []int) (readCgroup
 		}
 		return all, nil
 	}, c.Files(), nil
+}
+
+const ownType = "/sys/bus/event_source/devices/homenode_lab/type"
+
+// modelTable counts by the lab's own PMU, which a guest that looks like another CPU has,
+// too: the truth about what the other PMU counts. Reads of DRAM are loads, and with writes
+// also reads for writing.
+func modelTable(writes bool) (perf.Table, error) {
+	typ, err := readNumber(ownType)
+	if err != nil {
+		return perf.Table{}, err
+	}
+	t := perf.Table{Name: "model", How: perf.Lab.How}
+	add := func(field perf.Field, config uint64) { // codes of lab/include/homenode_lab.h
+		t.Events = append(t.Events, perf.Event{Field: field, Type: uint32(typ), Config: config})
+	}
+	add(perf.Cycles, 0x003c)
+	add(perf.Instructions, 0x00c0)
+	add(perf.StallCycles, 0x14a3)
+	add(perf.LocalLoads, 0x01d3)
+	add(perf.RemoteLoads, 0x02d3)
+	if writes {
+		add(perf.LocalLoads, 0x10d3)
+		add(perf.RemoteLoads, 0x20d3)
+	}
+	return t, nil
 }
 
 func openPerf(f countFlags, table perf.Table, cpus []int) (readCgroups, int, error) {

@@ -16,6 +16,7 @@ import (
 // counting is the output of `homenode-lab count`.
 type counting struct {
 	Cgroups            map[string]map[string][]uint64
+	Scaled             map[string]map[string]float64
 	Files              map[string]int
 	KernelInstructions uint64 `json:"kernel_instructions"`
 	Switches           uint64

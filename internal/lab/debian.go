@@ -5,6 +5,8 @@ package lab
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,6 +16,10 @@ const (
 	// Debian boots Debian 12 with systemd and containerd, from a disk.
 	Debian = "debian"
 )
+
+// Personalities are the values of Options.Personality: what lab/pmu/personalities.c has
+// the PMUs of, and lab/guest/cpuinfo the description.
+var Personalities = []string{"sapphire-rapids", "zen-4", "neoverse-n2"}
 
 // Limits of a boot by the guest's own clock. A busybox guest answers after some 3 s;
 // systemd and containerd start some hundred programs.
@@ -40,6 +46,9 @@ func (o Options) complete() (Options, error) {
 		}
 	default:
 		return o, fmt.Errorf("boot lab: guest is %q: want %s or %s", o.Guest, Busybox, Debian)
+	}
+	if o.Personality != "" && !slices.Contains(Personalities, o.Personality) {
+		return o, fmt.Errorf("boot lab: personality is %q: want one of %s", o.Personality, strings.Join(Personalities, ", "))
 	}
 	if o.Timeout == 0 {
 		o.Timeout = limit

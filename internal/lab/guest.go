@@ -42,6 +42,9 @@ type Options struct {
 	// Counters is how many general-purpose counters a CPU's PMU has. Hardware has 4
 	// or 8; more events are multiplexed. 0: the PMU module's default.
 	Counters int
+	// Personality is the CPU that the guest's PMUs and /proc/cpuinfo look like, one of
+	// Personalities; "" = the lab's own.
+	Personality string
 
 	modelConf string // for tests: the plugin's configuration instead of the shape's
 }
@@ -98,7 +101,7 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 }
 
 func (o Options) plan(dir string) bootPlan {
-	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters}
+	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters, personality: o.Personality}
 }
 
 // endOf is the end of a file of the run; "" = the file is empty, or missing.

@@ -76,6 +76,16 @@ func TestDecisionCountersArgument(t *testing.T) {
 	}
 }
 
+// The same holds for the CPU that it looks like.
+func TestDecisionPersonalityArgument(t *testing.T) {
+	for name, want := range map[string]bool{"": false, "zen-4": true} {
+		args := qemuArgs(bootPlan{shape: shapeNamed(t, "two"), cgroup: "v2", personality: name})
+		if got := strings.Contains(args[len(args)-1], " homenode.personality=zen-4"); got != want {
+			t.Errorf("%q: %s", name, args[len(args)-1])
+		}
+	}
+}
+
 func TestDecisionCalibration(t *testing.T) {
 	for _, c := range []struct {
 		about string

@@ -10,6 +10,7 @@ import (
 
 	"homenode/internal/snapshot"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 const countersFile = "/sys/module/homenode_pmu/parameters/counters"
@@ -246,25 +247,11 @@ func watchedTwice(t *testing.T, g *Guest) string {
 	return r.Stdout
 }
 
-// readTwice returns the remote loads that each of two readers reported.
+// readTwice returns the remote loads that each of two readers reported, scaled.
 func readTwice(t *testing.T, g *Guest) (first, second float64) {
 	t.Helper()
-	out := json.NewDecoder(strings.NewReader(watchedTwice(t, g)))
-	var load loadReport
-	if err := out.Decode(&load); err != nil {
-		t.Fatal(err)
-	}
-	within(t, "lines of node 1", load.Perf["dram1"], multiplexedOps, 0.01)
 	var told [2]float64
-	for i := range told {
-		var s snapshot.Snapshot
-		if err := out.Decode(&s); err != nil {
-			t.Fatal(err)
-		}
-		w, ok := s.Window.Workload("/crowded")
-		if !ok {
-			t.Fatal("no workload /crowded")
-		}
+	for i, w := range twoReaders(t, g) {
 		t.Logf("reader %d: %+v local, %+v remote", i, w.LocalLoads, w.RemoteLoads)
 		n, ok := w.RemoteLoads.Get()
 		if !ok || w.RemoteLoads.How != unit.HowEstimated || !strings.Contains(w.RemoteLoads.From, "multiplexed and scaled") {
@@ -276,4 +263,27 @@ func readTwice(t *testing.T, g *Guest) (first, second float64) {
 		told[i] = float64(n)
 	}
 	return told[0], told[1]
+}
+
+// twoReaders are the windows of each.
+func twoReaders(t *testing.T, g *Guest) (windows [2]window.Workload) {
+	t.Helper()
+	out := json.NewDecoder(strings.NewReader(watchedTwice(t, g)))
+	var load loadReport
+	if err := out.Decode(&load); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "lines of node 1", load.Perf["dram1"], multiplexedOps, 0.01)
+	for i := range windows {
+		var s snapshot.Snapshot
+		if err := out.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		w, ok := s.Window.Workload("/crowded")
+		if !ok {
+			t.Fatal("no workload /crowded")
+		}
+		windows[i] = w
+	}
+	return windows
 }

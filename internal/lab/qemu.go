@@ -41,7 +41,8 @@ type bootPlan struct {
 	flat   bool   // Options.Flat
 	hmat   bool   // Options.HMAT
 
-	counters int // Options.Counters
+	counters    int    // Options.Counters
+	personality string // Options.Personality
 }
 
 // qemuArgs is QEMU's command line. The node backends come first and in order,
@@ -87,6 +88,9 @@ func qemuArgs(p bootPlan) []string {
 	}
 	if p.counters > 0 {
 		cmdline = append(cmdline, fmt.Sprintf("homenode.counters=%d", p.counters))
+	}
+	if p.personality != "" {
+		cmdline = append(cmdline, "homenode.personality="+p.personality)
 	}
 	if p.flat {
 		cmdline = append(cmdline, flatArg)

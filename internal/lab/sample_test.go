@@ -110,7 +110,11 @@ const worker = "$(ls /proc/$L1/task | sort -n | tail -n 1)"
 // where, and how long it took.
 func TestLabSamplesLoads(t *testing.T) {
 	t.Parallel()
-	g := guest(t, "two", "v2")
+	sampleLoads(t, guest(t, "two", "v2"))
+}
+
+func sampleLoads(t *testing.T, g *Guest) {
+	t.Helper()
 	w := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --tid "+worker,
 		"chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
 	s := w.samples(t)

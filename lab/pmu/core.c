@@ -7,13 +7,18 @@
  * events, cache events and raw codes of perf_event_open(2) all reach it, per
  * task, per CPU and per cgroup; no program needs to know about the lab.
  *
+ * Its codes are the lab's own (lab.c), or those of another CPU (personalities.c): then its PMUs
+ * have that CPU's names, files and rules, and count the model's events by that CPU's codes. It is
+ * stricter than hardware: a code that the personality does not know is refused (ENOENT), where
+ * hardware counts something, or nothing.
+ *
  * It samples loads by latency, and stores (sampling.c). Memory controllers have PMUs of their own
  * (uncore.c).
  *
  * Events that only count share the CPU's `counters` general counters. An event that finds none
- * waits, and perf rotates (perf_mux_hrtimer). These need no general counter: cycles and
- * instructions, for which hardware has fixed counters (here enough for any number of events);
- * DRAM by node, the lab's own check; sampled events, which hold a sampler.
+ * waits, and perf rotates (perf_mux_hrtimer). As the lab's own, these need no general counter:
+ * cycles and instructions, for which hardware has fixed counters (here enough for any number of
+ * events); DRAM by node, the lab's own check; sampled events, which hold a sampler.
  *
  * An event without a general counter may still have to wait. Once a group fails to get on, perf's
  * core (merge_sched_in: can_add_hw = 0) tries no other hardware group of that context until the
@@ -31,180 +36,101 @@
 struct homenode_lab_shared *homenode_lab;
 #define lab homenode_lab
 
-/* 8: Ice Lake-SP's general counters of a logical CPU; Skylake-SP with SMT has 4.
- * Fewer: more multiplexing, and counts are estimates. Events that count already when this is
+static char *personality = "lab";
+module_param(personality, charp, 0444);
+MODULE_PARM_DESC(personality, "CPU that the PMUs look like: lab (default), sapphire-rapids, zen-4, neoverse-n2");
+
+#define OF_PERSONALITY UINT_MAX
+
+/* Fewer: more multiplexing, and counts are estimates. Events that count already when this is
  * lowered go on until they are rotated out. */
-static unsigned int counters = 8;
+static unsigned int counters = OF_PERSONALITY;
 module_param(counters, uint, 0644);
-MODULE_PARM_DESC(counters, "general counters of a CPU (default 8; 0 = without limit)");
+MODULE_PARM_DESC(counters, "general counters of a CPU (default: the personality's, 8 for the lab; 0 = without limit)");
 
-static DEFINE_PER_CPU(unsigned int, counters_taken);
+static unsigned int registers = OF_PERSONALITY;
+module_param(registers, uint, 0644);
+MODULE_PARM_DESC(registers, "OFFCORE_RSP registers of a CPU (default: the personality's; 0 = hidden, as by many hypervisors)");
 
-/* What an event sums: up to two counters, or the DRAM accesses of one node. */
-struct meaning {
-	s8 a, b;  /* counter indices, -1 = none */
-	s8 node;  /* >= 0: dram[node] */
+/* What a CPU's events hold. */
+struct holdings {
+	unsigned int taken[HOMENODE_CLASSES]; /* general counters, by class */
+	struct {
+		u64 value;
+		unsigned int users;
+	} reg[HOMENODE_REGISTERS];
 };
+static DEFINE_PER_CPU(struct holdings, holdings);
 
-#define ONE(x)    { .a = (x), .b = -1, .node = -1 }
-#define TWO(x, y) { .a = (x), .b = (y), .node = -1 }
-
-static const struct {
-	u64 code;
-	struct meaning what;
-} raw_events[] = {
-	{ HOMENODE_EV_CYCLES, ONE(HOMENODE_CYCLES) },
-	{ HOMENODE_EV_INSTRUCTIONS, ONE(HOMENODE_INSTRUCTIONS) },
-	{ HOMENODE_EV_LOADS, ONE(HOMENODE_LOADS) },
-	{ HOMENODE_EV_STORES, ONE(HOMENODE_STORES) },
-	{ HOMENODE_EV_L1_MISSES, ONE(HOMENODE_L1_MISSES) },
-	{ HOMENODE_EV_L2_MISSES, ONE(HOMENODE_L2_MISSES) },
-	{ HOMENODE_EV_LLC_MISSES, ONE(HOMENODE_LLC_MISSES) },
-	{ HOMENODE_EV_LOCAL_LOADS, ONE(HOMENODE_LOCAL_LOADS) },
-	{ HOMENODE_EV_REMOTE_LOADS, ONE(HOMENODE_REMOTE_LOADS) },
-	{ HOMENODE_EV_LOCAL_STORES, ONE(HOMENODE_LOCAL_STORES) },
-	{ HOMENODE_EV_REMOTE_STORES, ONE(HOMENODE_REMOTE_STORES) },
-	{ HOMENODE_EV_STALL_CYCLES, ONE(HOMENODE_STALL_CYCLES) },
-	{ HOMENODE_EV_ATOMICS, ONE(HOMENODE_ATOMICS) },
-	{ HOMENODE_EV_TRANSFERS_LOCAL, ONE(HOMENODE_TRANSFERS_LOCAL) },
-	{ HOMENODE_EV_TRANSFERS_REMOTE, ONE(HOMENODE_TRANSFERS_REMOTE) },
-	{ HOMENODE_EV_UPGRADES, ONE(HOMENODE_UPGRADES) },
-	{ HOMENODE_EV_INVALIDATIONS, ONE(HOMENODE_INVALIDATIONS) },
-	{ HOMENODE_EV_WRITEBACKS, ONE(HOMENODE_WRITEBACKS) },
-	{ HOMENODE_EV_UNCORE_REQUESTS, ONE(HOMENODE_UNCORE_REQUESTS) },
-	{ HOMENODE_EV_UNCORE_OUTSTANDING, ONE(HOMENODE_UNCORE_OUTSTANDING) },
-	{ HOMENODE_EV_UNCORE_CRITICAL, ONE(HOMENODE_UNCORE_CRITICAL) },
+struct core {
+	struct pmu pmu;
+	const struct homenode_kind *kind;
 };
+static struct core cores[3]; /* the CPU's; one of operations; the lab's own */
+static unsigned int registered;
 
-#define CACHE(id, op, result)                                          \
-	(PERF_COUNT_HW_CACHE_##id | PERF_COUNT_HW_CACHE_OP_##op << 8 | \
-	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
-
-/* node-loads counts all DRAM reads, node-load-misses the remote ones. */
-static const struct {
-	u64 config;
-	struct meaning what;
-} cache_events[] = {
-	{ CACHE(NODE, READ, ACCESS), TWO(HOMENODE_LOCAL_LOADS, HOMENODE_REMOTE_LOADS) },
-	{ CACHE(NODE, READ, MISS), ONE(HOMENODE_REMOTE_LOADS) },
-	{ CACHE(NODE, WRITE, ACCESS), TWO(HOMENODE_LOCAL_STORES, HOMENODE_REMOTE_STORES) },
-	{ CACHE(NODE, WRITE, MISS), ONE(HOMENODE_REMOTE_STORES) },
-	{ CACHE(L1D, READ, ACCESS), ONE(HOMENODE_LOADS) },
-	{ CACHE(L1D, WRITE, ACCESS), ONE(HOMENODE_STORES) },
-	{ CACHE(LL, READ, ACCESS), ONE(HOMENODE_L2_MISSES) },
-	{ CACHE(LL, READ, MISS), TWO(HOMENODE_LOCAL_LOADS, HOMENODE_REMOTE_LOADS) },
-};
-
-static int decode_hardware(u64 config, struct meaning *what)
+const struct homenode_kind *homenode_kind_of(const struct perf_event *event)
 {
-	static const struct meaning generic[] = {
-		[PERF_COUNT_HW_CPU_CYCLES] = ONE(HOMENODE_CYCLES),
-		[PERF_COUNT_HW_INSTRUCTIONS] = ONE(HOMENODE_INSTRUCTIONS),
-		[PERF_COUNT_HW_CACHE_REFERENCES] = ONE(HOMENODE_L2_MISSES),
-		[PERF_COUNT_HW_CACHE_MISSES] = ONE(HOMENODE_LLC_MISSES),
-		[PERF_COUNT_HW_STALLED_CYCLES_BACKEND] = ONE(HOMENODE_STALL_CYCLES),
-	};
-
-	if (config >= ARRAY_SIZE(generic) || (!generic[config].a && config))
-		return -ENOENT;
-	*what = generic[config];
-	return 0;
+	return container_of(event->pmu, struct core, pmu)->kind;
 }
 
-static int decode_cache(u64 config, struct meaning *what)
+const struct homenode_code *homenode_find(const struct homenode_code *list, u64 config, u64 config1)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(cache_events); i++)
-		if (cache_events[i].config == config) {
-			*what = cache_events[i].what;
-			return 0;
-		}
-	return -ENOENT;
+	for (; list && list->config != HOMENODE_NO_CODE; list++)
+		if (list->config == config && list->config1 == config1)
+			return list;
+	return NULL;
 }
 
-/* cmask, inv and edge are ignored, with one exception: with any cmask, outstanding requests are
- * not summed. Instead the cycles with at least one are counted. */
-static u64 code_of(u64 config)
+/* What an event counts is in hw.config: the sum in bits 0-31, the node + 1 in 32-39, the class in
+ * 40-47, and in bit 48 that it needs the register whose value is its config1. */
+static u64 pack(u32 sum, int node, u8 class, bool reg)
 {
-	u64 code = config & 0xffff;
-
-	if (code == HOMENODE_EV_UNCORE_OUTSTANDING && (config >> 24 & 0xff))
-		return HOMENODE_EV_UNCORE_CRITICAL;
-	return code;
+	return sum | (u64)(node + 1) << 32 | (u64)class << 40 | (u64)reg << 48;
+}
+static u32 sum_of(const struct perf_event *event)
+{
+	return event->hw.config;
+}
+static int node_of(const struct perf_event *event)
+{
+	return (int)(event->hw.config >> 32 & 0xff) - 1;
+}
+static u8 class_of(const struct perf_event *event)
+{
+	return event->hw.config >> 40;
+}
+static bool needs_register(const struct perf_event *event)
+{
+	return event->hw.config >> 48 & 1;
 }
 
-static int decode_raw(u64 config, struct meaning *what)
+static u64 sum_counters(const struct perf_event *event, const struct homenode_lab_vcpu *v)
 {
-	u64 code = code_of(config);
-	size_t i;
-
-	if ((code & 0xff) == 0xf0) {
-		if (code >> 8 >= lab->nnode)
-			return -ENOENT;
-		*what = (struct meaning){ .a = -1, .b = -1, .node = code >> 8 };
-		return 0;
-	}
-	for (i = 0; i < ARRAY_SIZE(raw_events); i++)
-		if (raw_events[i].code == code) {
-			*what = raw_events[i].what;
-			return 0;
-		}
-	return -ENOENT;
-}
-
-static int decode(struct perf_event *event, struct meaning *what)
-{
-	switch (event->attr.type) {
-	case PERF_TYPE_HARDWARE:
-		return decode_hardware(event->attr.config, what);
-	case PERF_TYPE_HW_CACHE:
-		return decode_cache(event->attr.config, what);
-	default: /* PERF_TYPE_RAW is this PMU's own type */
-		return decode_raw(event->attr.config, what);
-	}
-}
-
-static u64 sum_counters(struct perf_event *event, struct homenode_lab_vcpu *v, int index)
-{
+	unsigned long bits = sum_of(event);
+	unsigned int i;
 	u64 sum = 0;
 
-	if (index < 0)
-		return 0;
-	if (!event->attr.exclude_user)
-		sum += READ_ONCE(v->counter[HOMENODE_USER][index]);
-	if (!event->attr.exclude_kernel)
-		sum += READ_ONCE(v->counter[HOMENODE_KERNEL][index]);
+	for_each_set_bit(i, &bits, HOMENODE_NCOUNTERS)
+	{
+		if (!event->attr.exclude_user)
+			sum += READ_ONCE(v->counter[HOMENODE_USER][i]);
+		if (!event->attr.exclude_kernel)
+			sum += READ_ONCE(v->counter[HOMENODE_KERNEL][i]);
+	}
 	return sum;
-}
-
-/* hw.config carries the struct meaning; see pmu_event_init */
-static struct meaning meaning_of(const struct perf_event *event)
-{
-	u64 config = event->hw.config;
-
-	return (struct meaning){ .a = config, .b = config >> 8, .node = config >> 16 };
-}
-
-static bool needs_counter(const struct perf_event *event)
-{
-	struct meaning what = meaning_of(event);
-
-	return !homenode_samples(event) && what.node < 0 && what.a != HOMENODE_CYCLES &&
-	       what.a != HOMENODE_INSTRUCTIONS;
 }
 
 /* The present values of this CPU's counters. Runs on the CPU that it reads. */
 static u64 counters_now(struct perf_event *event)
 {
 	struct homenode_lab_vcpu *v = &lab->vcpu[smp_processor_id()];
-	struct meaning what = meaning_of(event);
 
 	if (homenode_samples(event))
 		return homenode_sampler_count(event);
-	if (what.node >= 0)
-		return READ_ONCE(v->dram[what.node]);
-	return sum_counters(event, v, what.a) + sum_counters(event, v, what.b);
+	if (node_of(event) >= 0)
+		return READ_ONCE(v->dram[node_of(event)]);
+	return sum_counters(event, v);
 }
 
 static void pmu_read(struct perf_event *event)
@@ -233,27 +159,93 @@ static void pmu_stop(struct perf_event *event, int flags)
 	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
 }
 
+/* Events of a class, and of those that are more demanding, must fit into the class's counters. */
+static bool counters_fit(const unsigned int taken[HOMENODE_CLASSES])
+{
+	const unsigned int most[HOMENODE_CLASSES] = { 0, READ_ONCE(counters), 4, 1 };
+	unsigned int class, sum = 0;
+
+	for (class = HOMENODE_CLASSES - 1; class > HOMENODE_NO_COUNTER; class--) {
+		sum += taken[class];
+		if (most[class] && sum > most[class])
+			return false;
+	}
+	return true;
+}
+
+/* The register that has this value, or a free one; NULL: all have other values. */
+static unsigned int *users_of(struct holdings *h, u64 value)
+{
+	unsigned int i, most = min(READ_ONCE(registers), (unsigned int)HOMENODE_REGISTERS);
+
+	for (i = 0; i < most; i++)
+		if (h->reg[i].users && h->reg[i].value == value)
+			return &h->reg[i].users;
+	for (i = 0; i < most; i++)
+		if (!h->reg[i].users) {
+			h->reg[i].value = value;
+			return &h->reg[i].users;
+		}
+	return NULL;
+}
+
+/* An event that is held has one, even if `registers` was lowered since. */
+static void give_register_back(struct holdings *h, u64 value)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOMENODE_REGISTERS; i++)
+		if (h->reg[i].users && h->reg[i].value == value) {
+			h->reg[i].users--;
+			return;
+		}
+}
+
+static int hold(struct holdings *h, const struct perf_event *event)
+{
+	unsigned int *users = NULL;
+
+	if (needs_register(event)) {
+		users = users_of(h, event->attr.config1);
+		if (!users)
+			return -EAGAIN;
+	}
+	h->taken[class_of(event)]++;
+	if (!counters_fit(h->taken)) {
+		h->taken[class_of(event)]--;
+		return -EAGAIN;
+	}
+	if (users)
+		++*users;
+	return 0;
+}
+
+static void let_go(struct holdings *h, const struct perf_event *event)
+{
+	h->taken[class_of(event)]--;
+	if (needs_register(event))
+		give_register_back(h, event->attr.config1);
+}
+
 /* add and del of an event are on the same CPU, interrupts off. */
 static int claim(struct perf_event *event)
 {
-	unsigned int most = READ_ONCE(counters);
+	struct holdings *h = this_cpu_ptr(&holdings);
+	int err = hold(h, event);
 
-	if (homenode_samples(event))
-		return homenode_sampler_claim(event);
-	if (!needs_counter(event))
-		return 0;
-	if (most && __this_cpu_read(counters_taken) >= most)
-		return -EAGAIN;
-	__this_cpu_inc(counters_taken);
-	return 0;
+	if (err || !homenode_samples(event))
+		return err;
+	err = homenode_sampler_claim(event);
+	if (err)
+		let_go(h, event);
+	return err;
 }
 
 static void release(struct perf_event *event)
 {
 	if (homenode_samples(event))
 		homenode_sampler_release(event);
-	else if (needs_counter(event))
-		__this_cpu_dec(counters_taken);
+	let_go(this_cpu_ptr(&holdings), event);
 }
 
 static int pmu_add(struct perf_event *event, int flags)
@@ -276,16 +268,18 @@ static void pmu_del(struct perf_event *event, int flags)
 	perf_event_update_userpage(event);
 }
 
-/* The counters that a group needs on a CPU. */
+/* What a group needs of a CPU that is otherwise free. */
 struct demand {
-	unsigned int counters, samplers;
+	struct holdings h;
+	unsigned int samplers;
+	int err;
 };
 
 static void want(struct demand *d, const struct perf_event *event, const struct pmu *pmu)
 {
 	if (event->pmu != pmu)
 		return; /* a software event, or one of the tracepoints' */
-	d->counters += needs_counter(event);
+	d->err = d->err ?: hold(&d->h, event);
 	d->samplers += homenode_samples(event);
 }
 
@@ -296,7 +290,7 @@ static void want(struct demand *d, const struct perf_event *event, const struct 
 static int check_group(struct perf_event *event)
 {
 	struct perf_event *leader = event->group_leader, *sibling;
-	unsigned int most = READ_ONCE(counters);
+	unsigned int samplers = homenode_kind_of(event)->ops ? 1 : HOMENODE_SAMPLERS;
 	struct demand d = {};
 
 	if (event->parent)
@@ -307,118 +301,123 @@ static int check_group(struct perf_event *event)
 		for_each_sibling_event(sibling, leader)
 			want(&d, sibling, event->pmu);
 	}
-	return (most && d.counters > most) || d.samplers > HOMENODE_SAMPLERS ? -EINVAL : 0;
+	return d.err || d.samplers > samplers ? -EINVAL : 0;
+}
+
+static bool is_raw(const struct perf_event *event)
+{
+	return event->attr.type == event->pmu->type || event->attr.type == PERF_TYPE_RAW;
+}
+
+static const struct homenode_code *code_for(const struct homenode_kind *kind, const struct perf_event *event)
+{
+	u64 config = event->attr.config;
+
+	switch (event->attr.type) {
+	case PERF_TYPE_HARDWARE:
+		return homenode_find(kind->hardware, config, 0);
+	case PERF_TYPE_HW_CACHE:
+		return homenode_find(kind->cache, config, 0);
+	}
+	if (kind->code_of)
+		config = kind->code_of(config);
+	return homenode_find(kind->raw, config, kind->registers ? event->attr.config1 : 0);
+}
+
+/* -ENOENT: not an event of a node. */
+static int node_event(const struct homenode_kind *kind, struct perf_event *event)
+{
+	u64 node = event->attr.config >> 8 & 0xff;
+
+	if (!kind->nodes || !is_raw(event) || (event->attr.config & 0xff) != 0xf0 || node >= lab->nnode)
+		return -ENOENT;
+	event->hw.config = pack(0, node, HOMENODE_NO_COUNTER, false);
+	return 0;
+}
+
+/* As x86_pmu_extra_regs() of arch/x86/events/core.c. */
+static int check_register(const struct homenode_kind *kind, const struct homenode_code *code)
+{
+	if (code->config1 & ~kind->register_bits)
+		return -EINVAL;
+	return READ_ONCE(registers) ? 0 : -ENXIO;
+}
+
+static int count_event(const struct homenode_kind *kind, struct perf_event *event)
+{
+	const struct homenode_code *code;
+	int err;
+
+	if (is_sampling_event(event))
+		return -EOPNOTSUPP;
+	if (!node_event(kind, event))
+		return 0;
+	if (is_raw(event) && (event->attr.config & ~kind->config_bits))
+		return -EINVAL;
+	code = code_for(kind, event);
+	if (!code)
+		return -ENOENT;
+	err = code->config1 ? check_register(kind, code) : 0;
+	event->hw.config = pack(code->sum, -1, kind->unlimited ? HOMENODE_NO_COUNTER : code->class, code->config1);
+	return err;
+}
+
+/* perf offers an event whose type no PMU has to all of them: PERF_TYPE_RAW, on Arm. */
+static bool takes(const struct homenode_kind *kind, const struct perf_event *event)
+{
+	switch (event->attr.type) {
+	case PERF_TYPE_HARDWARE:
+	case PERF_TYPE_HW_CACHE:
+	case PERF_TYPE_RAW:
+		return kind->generic;
+	}
+	return event->attr.type == event->pmu->type;
 }
 
 static int pmu_event_init(struct perf_event *event)
 {
-	struct meaning what;
+	const struct homenode_kind *kind = homenode_kind_of(event);
+	u8 class = HOMENODE_NO_COUNTER;
 	int err;
 
-	if (event->attr.type != event->pmu->type && event->attr.type != PERF_TYPE_HARDWARE &&
-	    event->attr.type != PERF_TYPE_HW_CACHE)
+	if (!takes(kind, event))
 		return -ENOENT;
-	err = homenode_sampling_event(event);
-	if (err != -ENOENT)
-		return err ?: check_group(event);
-	if (is_sampling_event(event))
-		return -EOPNOTSUPP;
-	err = decode(event, &what);
-	if (err)
-		return err;
-	event->hw.config = (u8)what.a | (u64)(u8)what.b << 8 | (u64)(u8)what.node << 16;
-	return check_group(event);
+	err = homenode_sampling_event(event, &class);
+	if (!err)
+		event->hw.config = pack(0, -1, class, false);
+	if (err == -ENOENT)
+		err = count_event(kind, event);
+	return err ?: check_group(event);
 }
 
-PMU_FORMAT_ATTR(event, "config:0-7");
-PMU_FORMAT_ATTR(umask, "config:8-15");
-PMU_FORMAT_ATTR(cmask, "config:24-31");
-PMU_FORMAT_ATTR(ldlat, "config1:0-15");
-
-static struct attribute *format_attrs[] = {
-	&format_attr_event.attr,
-	&format_attr_umask.attr,
-	&format_attr_cmask.attr,
-	&format_attr_ldlat.attr,
-	NULL,
-};
-
-static const struct attribute_group format_group = {
-	.name = "format",
-	.attrs = format_attrs,
-};
-
-/* The first two have the names that perf mem looks for. The others have the load program's names,
- * where perf's own names are unclear. */
-PMU_EVENT_ATTR_STRING(mem-loads, event_mem_loads, "event=0xcd,umask=0x1,ldlat=3");
-PMU_EVENT_ATTR_STRING(mem-stores, event_mem_stores, "event=0xd0,umask=0x82");
-PMU_EVENT_ATTR_STRING(local-loads, event_local_loads, "event=0xd3,umask=0x1");
-PMU_EVENT_ATTR_STRING(remote-loads, event_remote_loads, "event=0xd3,umask=0x2");
-PMU_EVENT_ATTR_STRING(local-stores, event_local_stores, "event=0xd3,umask=0x10");
-PMU_EVENT_ATTR_STRING(remote-stores, event_remote_stores, "event=0xd3,umask=0x20");
-PMU_EVENT_ATTR_STRING(stall-cycles, event_stall_cycles, "event=0xa3,umask=0x14");
-PMU_EVENT_ATTR_STRING(uncore-requests, event_requests, "event=0xb0,umask=0x80");
-PMU_EVENT_ATTR_STRING(uncore-outstanding, event_outstanding, "event=0x60,umask=0x8");
-PMU_EVENT_ATTR_STRING(uncore-critical, event_critical, "event=0x60,umask=0x8,cmask=0x1");
-PMU_EVENT_ATTR_STRING(transfers-local, event_transfers_local, "event=0xd2,umask=0x4");
-PMU_EVENT_ATTR_STRING(transfers-remote, event_transfers_remote, "event=0xd3,umask=0x4");
-PMU_EVENT_ATTR_STRING(upgrades, event_upgrades, "event=0xd3,umask=0x40");
-PMU_EVENT_ATTR_STRING(invalidations, event_invalidations, "event=0xd3,umask=0x80");
-PMU_EVENT_ATTR_STRING(atomics, event_atomics, "event=0xd0,umask=0x21");
-PMU_EVENT_ATTR_STRING(writebacks, event_writebacks, "event=0xb0,umask=0x40");
-
-static struct attribute *event_attrs[] = {
-	&event_mem_loads.attr.attr,
-	&event_mem_stores.attr.attr,
-	&event_local_loads.attr.attr,
-	&event_remote_loads.attr.attr,
-	&event_local_stores.attr.attr,
-	&event_remote_stores.attr.attr,
-	&event_stall_cycles.attr.attr,
-	&event_requests.attr.attr,
-	&event_outstanding.attr.attr,
-	&event_critical.attr.attr,
-	&event_transfers_local.attr.attr,
-	&event_transfers_remote.attr.attr,
-	&event_upgrades.attr.attr,
-	&event_invalidations.attr.attr,
-	&event_atomics.attr.attr,
-	&event_writebacks.attr.attr,
-	NULL,
-};
-
-static const struct attribute_group events_group = {
-	.name = "events",
-	.attrs = event_attrs,
-};
-
-static ssize_t identifier_show(struct device *dev, struct device_attribute *attr, char *buf)
+static int register_core(const struct homenode_kind *kind)
 {
-	return sysfs_emit(buf, "homenode-lab\n");
+	struct core *c = &cores[registered];
+	int err;
+
+	c->kind = kind;
+	c->pmu = (struct pmu){
+		.module = THIS_MODULE,
+		.task_ctx_nr = kind->context,
+		.capabilities = kind->ops ? PERF_PMU_CAP_NO_EXCLUDE : 0,
+		.attr_groups = kind->groups,
+		.event_init = pmu_event_init,
+		.add = pmu_add,
+		.del = pmu_del,
+		.start = pmu_start,
+		.stop = pmu_stop,
+		.read = pmu_read,
+	};
+	err = perf_pmu_register(&c->pmu, kind->name, kind->type);
+	registered += !err;
+	return err;
 }
-static DEVICE_ATTR_RO(identifier);
 
-static struct attribute *identifier_attrs[] = { &dev_attr_identifier.attr, NULL };
-const struct attribute_group homenode_identifier_group = { .attrs = identifier_attrs };
-
-static const struct attribute_group *pmu_groups[] = {
-	&format_group,
-	&events_group,
-	&homenode_identifier_group,
-	NULL,
-};
-
-static struct pmu pmu = {
-	.module = THIS_MODULE,
-	.task_ctx_nr = perf_hw_context,
-	.attr_groups = pmu_groups,
-	.event_init = pmu_event_init,
-	.add = pmu_add,
-	.del = pmu_del,
-	.start = pmu_start,
-	.stop = pmu_stop,
-	.read = pmu_read,
-};
+static void unregister_cores(void)
+{
+	while (registered)
+		perf_pmu_unregister(&cores[--registered].pmu);
+}
 
 /* Only a kprobe can look such a symbol up for a module. It is registered disabled: 6.1's
  * register_kprobe() still finds the address, and writes no breakpoint into code that every CPU
@@ -454,28 +453,60 @@ static struct homenode_lab_shared *map_lab(void)
 	return p;
 }
 
-static int __init register_all(void)
+static const struct homenode_personality *find_personality(void)
+{
+	const struct homenode_personality *const *p;
+
+	for (p = homenode_personalities; *p; p++)
+		if (!strcmp((*p)->name, personality))
+			return *p;
+	pr_err("homenode_pmu: no personality \"%s\": see 'modinfo homenode_pmu'\n", personality);
+	return NULL;
+}
+
+static void set_defaults(const struct homenode_kind *kind)
+{
+	if (counters == OF_PERSONALITY)
+		counters = kind->counters;
+	if (registers == OF_PERSONALITY)
+		registers = kind->registers;
+}
+
+/* A guest that looks like another CPU has the lab's own PMU, too, so that what the other counts
+ * can be compared. */
+static int register_cores(const struct homenode_personality *p)
+{
+	int err = register_core(p->core);
+
+	if (!err && p->ops)
+		err = register_core(p->ops);
+	if (!err && p != &homenode_lab_personality)
+		err = register_core(&homenode_own_kind);
+	return err;
+}
+
+static int __init register_all(const struct homenode_personality *p)
 {
 	int err = homenode_sampling_init();
 
 	if (err)
-		goto unmap;
-	err = perf_pmu_register(&pmu, "cpu", PERF_TYPE_RAW);
-	if (err)
-		goto no_sampling;
-	err = homenode_uncore_init();
-	if (!err)
-		return 0;
-	perf_pmu_unregister(&pmu);
-no_sampling:
-	homenode_sampling_exit();
-unmap:
-	memunmap(lab);
+		return err;
+	set_defaults(p->core);
+	err = register_cores(p) ?: homenode_uncore_init(p->uncore);
+	if (err) {
+		unregister_cores();
+		homenode_sampling_exit();
+	}
 	return err;
 }
 
 static int __init homenode_pmu_init(void)
 {
+	const struct homenode_personality *p = find_personality();
+	int err;
+
+	if (!p)
+		return -EINVAL;
 	lab = map_lab();
 	if (!lab) {
 		pr_err("homenode_pmu: no ivshmem device 1af4:1110 here: this module works only in homenode's lab\n");
@@ -490,13 +521,16 @@ static int __init homenode_pmu_init(void)
 	lab->switch_to = context_switch_address();
 	if (!lab->switch_to)
 		pr_warn("homenode_pmu: context switches cannot be seen: L1 hits across processes are possible\n");
-	return register_all();
+	err = register_all(p);
+	if (err)
+		memunmap(lab);
+	return err;
 }
 
 static void __exit homenode_pmu_exit(void)
 {
 	homenode_uncore_exit();
-	perf_pmu_unregister(&pmu);
+	unregister_cores();
 	homenode_sampling_exit();
 	memunmap(lab);
 }

@@ -61,16 +61,22 @@ u64 homenode_sampler_count(struct perf_event *event)
 #define NUMBER(n)   PERF_MEM_S(LVLNUM, n)
 #define SNOOP(what) PERF_MEM_S(SNOOP, what)
 #define FAR         PERF_MEM_S(REMOTE, REMOTE)
+#define UNKNOWN     (PERF_MEM_S(LVL, NA) | SNOOP(NA))
+
+static u64 op_of(u64 access)
+{
+	return access & HOMENODE_ACCESS_STORE ? PERF_MEM_S(OP, STORE) : PERF_MEM_S(OP, LOAD);
+}
 
 /* A line that another CPU had modified is reported as on Intel: as an L3 hit on the node or in
  * another node's cache, since the L3 finds it, with snoop HITM. An upgrade found its data in the
  * CPU's private caches, but needed the right to write from outside: it is reported as L2, the
  * outer one. Snoop HIT means that others had the line, too, unmodified. All other accesses took
  * no line from a CPU. Page walks are not modelled, so the TLB level is unknown. */
-static u64 data_source(u64 access)
+u64 homenode_intel_source(u64 access)
 {
 	static const u64 where[16] = {
-		[HOMENODE_HIT_UNKNOWN] = PERF_MEM_S(LVL, NA) | NUMBER(NA) | SNOOP(NA),
+		[HOMENODE_HIT_UNKNOWN] = UNKNOWN | NUMBER(NA),
 		[HOMENODE_HIT_L1] = HIT(L1) | NUMBER(L1) | SNOOP(NONE),
 		[HOMENODE_HIT_L2] = HIT(L2) | NUMBER(L2) | SNOOP(NONE),
 		[HOMENODE_HIT_LLC] = HIT(L3) | NUMBER(L3) | SNOOP(NONE),
@@ -80,13 +86,45 @@ static u64 data_source(u64 access)
 		[HOMENODE_HIT_PEER_REMOTE] = HIT(REM_CCE1) | NUMBER(ANY_CACHE) | FAR | SNOOP(HITM),
 		[HOMENODE_HIT_UPGRADE] = HIT(L2) | NUMBER(L2) | SNOOP(HIT),
 	};
-	u64 op = access & HOMENODE_ACCESS_STORE ? PERF_MEM_S(OP, STORE) : PERF_MEM_S(OP, LOAD);
 
-	return op | where[HOMENODE_ACCESS_HIT(access)] | PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA);
+	return op_of(access) | where[HOMENODE_ACCESS_HIT(access)] | PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA);
+}
+
+/* As perf_ibs_get_data_src() of arch/x86/events/amd/ibs.c in 6.1 does it for Zen 4: no
+ * mem_lvl_num; another core complex is one hop away on the node and two on another; of a store it
+ * is known only whether the own caches had the line. */
+u64 homenode_amd_source(u64 access)
+{
+	static const u64 where[16] = {
+		[HOMENODE_HIT_UNKNOWN] = UNKNOWN,
+		[HOMENODE_HIT_L1] = HIT(L1) | SNOOP(NA),
+		[HOMENODE_HIT_L2] = HIT(L2) | SNOOP(NA),
+		[HOMENODE_HIT_LLC] = HIT(L3) | SNOOP(NA),
+		[HOMENODE_HIT_LOCAL] = HIT(LOC_RAM) | SNOOP(NA),
+		[HOMENODE_HIT_REMOTE] = HIT(REM_RAM1) | SNOOP(NA),
+		[HOMENODE_HIT_PEER_LOCAL] = HIT(REM_CCE1) | SNOOP(HITM),
+		[HOMENODE_HIT_PEER_REMOTE] = HIT(REM_CCE2) | SNOOP(HITM),
+		[HOMENODE_HIT_UPGRADE] = HIT(L2) | SNOOP(NA),
+	};
+	unsigned int hit = HOMENODE_ACCESS_HIT(access);
+	bool own = hit == HOMENODE_HIT_L1 || hit == HOMENODE_HIT_L2 || hit == HOMENODE_HIT_UPGRADE;
+
+	if ((access & HOMENODE_ACCESS_STORE) && !own)
+		hit = HOMENODE_HIT_UNKNOWN;
+	return op_of(access) | where[hit] | PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA);
+}
+
+/* IBS gives the latency of a load that missed L1, and no other. */
+static u64 latency_of(const struct homenode_kind *kind, u64 access)
+{
+	if (kind->ops && ((access & HOMENODE_ACCESS_STORE) || HOMENODE_ACCESS_HIT(access) == HOMENODE_HIT_L1))
+		return 0;
+	return HOMENODE_ACCESS_LATENCY(access);
 }
 
 static void emit(struct perf_event *event, const struct homenode_lab_sample *s)
 {
+	const struct homenode_kind *kind = homenode_kind_of(event);
 	/* of the access; perf takes address and mode from here */
 	struct pt_regs regs = {
 		.ip = s->ip,
@@ -96,8 +134,8 @@ static void emit(struct perf_event *event, const struct homenode_lab_sample *s)
 	struct perf_sample_data data;
 
 	perf_sample_data_init(&data, s->addr, event->hw.sample_period);
-	data.weight.full = HOMENODE_ACCESS_LATENCY(s->access);
-	data.data_src.val = data_source(s->access);
+	data.weight.full = latency_of(kind, s->access);
+	data.data_src.val = kind->source(s->access);
 	data.sample_flags |= PERF_SAMPLE_WEIGHT_TYPE | PERF_SAMPLE_DATA_SRC;
 	READ_ONCE(event->overflow_handler)(event, &data, &regs);
 }
@@ -154,11 +192,24 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev,
 		drain(this_cpu_ptr(&samplers));
 }
 
+/* A CPU samples operations for one event at a time. */
+static bool ops_are_sampled(const struct cpu_samplers *c)
+{
+	int i;
+
+	for (i = 0; i < HOMENODE_SAMPLERS; i++)
+		if (c->event[i] && homenode_kind_of(c->event[i])->ops)
+			return true;
+	return false;
+}
+
 int homenode_sampler_claim(struct perf_event *event)
 {
 	struct cpu_samplers *c = this_cpu_ptr(&samplers);
 	int i;
 
+	if (homenode_kind_of(event)->ops && ops_are_sampled(c))
+		return -ENOSPC;
 	for (i = 0; i < HOMENODE_SAMPLERS; i++) {
 		if (c->event[i])
 			continue;
@@ -201,27 +252,73 @@ void homenode_sampler_stop(struct perf_event *event)
 	(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER | \
 	 PERF_SAMPLE_STACK_USER | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_AUX)
 
-static u64 filter_for(struct perf_event *event)
+static u64 modes_of(const struct perf_event_attr *a)
+{
+	return (a->exclude_user ? 0 : HOMENODE_FILTER_USER) | (a->exclude_kernel ? 0 : HOMENODE_FILTER_KERNEL);
+}
+
+/* 0: the event only counts. */
+static u64 filter_for(const struct homenode_kind *kind, struct perf_event *event, u8 *class)
 {
 	const struct perf_event_attr *a = &event->attr;
-	u64 modes = (a->exclude_user ? 0 : HOMENODE_FILTER_USER) |
-		    (a->exclude_kernel ? 0 : HOMENODE_FILTER_KERNEL);
+	u64 code = a->config & 0xffff;
 
-	if (a->type != event->pmu->type)
+	if (a->type != PERF_TYPE_RAW && a->type != event->pmu->type)
 		return 0;
-	if ((a->config & 0xffff) == HOMENODE_EV_LOAD_LATENCY)
-		return HOMENODE_FILTER_LOADS | modes | (a->config1 & 0xffff);
-	if ((a->config & 0xffff) == HOMENODE_EV_STORES && is_sampling_event(event))
-		return HOMENODE_FILTER_STORES | modes;
+	if (kind->loads && code == kind->loads) {
+		*class = kind->loads_class;
+		return HOMENODE_FILTER_LOADS | modes_of(a) | (a->config1 & 0xffff);
+	}
+	if (kind->stores && code == kind->stores && is_sampling_event(event)) {
+		*class = kind->stores_class;
+		return HOMENODE_FILTER_STORES | modes_of(a);
+	}
 	return 0;
 }
 
-int homenode_sampling_event(struct perf_event *event)
+static bool has_auxiliary(const struct homenode_kind *kind, const struct perf_event *leader)
 {
-	u64 filter = filter_for(event);
+	const struct perf_event *sibling;
 
+	if ((leader->attr.config & 0xffff) == kind->auxiliary)
+		return true;
+	for_each_sibling_event(sibling, leader) if ((sibling->attr.config & 0xffff) == kind->auxiliary) return true;
+	return false;
+}
+
+/* As intel_pmu_hw_config() of arch/x86/events/intel/core.c, with PMU_FL_MEM_LOADS_AUX. */
+static bool lacks_auxiliary(const struct homenode_kind *kind, const struct perf_event *event)
+{
+	return kind->auxiliary && (event->attr.sample_type & PERF_SAMPLE_DATA_SRC) &&
+	       (event->attr.config & 0xffff) == kind->loads &&
+	       (event->group_leader == event || !has_auxiliary(kind, event->group_leader));
+}
+
+/* As perf_ibs_init() of arch/x86/events/amd/ibs.c: the period is a multiple of 16, and given as
+ * such. The lab's operations are its loads and stores: an instruction without any is none here. */
+static int ops_event(const struct homenode_kind *kind, struct perf_event *event)
+{
+	if ((event->attr.config & ~kind->config_bits) || !is_sampling_event(event) ||
+	    (!event->attr.freq && (event->hw.sample_period & 0xf)))
+		return -EINVAL;
+	if (event->attr.freq || (event->attr.sample_type & NOT_OF_THE_ACCESS))
+		return -EOPNOTSUPP; /* not in the lab */
+	event->hw.config_base = HOMENODE_FILTER_LOADS | HOMENODE_FILTER_STORES | modes_of(&event->attr);
+	return 0;
+}
+
+int homenode_sampling_event(struct perf_event *event, u8 *class)
+{
+	const struct homenode_kind *kind = homenode_kind_of(event);
+	u64 filter;
+
+	if (kind->ops)
+		return ops_event(kind, event);
+	filter = filter_for(kind, event, class);
 	if (!filter)
 		return -ENOENT;
+	if (lacks_auxiliary(kind, event))
+		return -ENODATA;
 	/* Not precise: hardware has no address for it either. */
 	if (is_sampling_event(event) &&
 	    (!event->attr.precise_ip || (event->attr.sample_type & NOT_OF_THE_ACCESS)))

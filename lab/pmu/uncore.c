@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory controllers' PMUs: uncore_imc_<node>. They count per CPU and never per task, as on
- * hardware, where the number is a channel's.
+ * The memory controllers' PMUs: the lab's are uncore_imc_<node>, another CPU's have its names and
+ * numbers (personalities.c). They count per CPU and never per task, as on hardware.
  *
  * Lines read and written back are summed from the vCPUs' own counts and exact at any moment.
  * Clock and busy cycles are as of the model's last update of its queues (at most some 25,000
@@ -12,12 +12,17 @@
 
 #include "pmu.h"
 
+#define ON_EVERY_NODE (-1)
+#define CONTROLLERS   (12 * HOMENODE_MAX_NODES) /* at most: Zen 4 has 12 in a package */
+
 struct controller {
 	struct pmu pmu;
-	char name[16];
-	unsigned int node, cpu; /* cpu: the CPU that counts its events */
+	char name[24];
+	unsigned int channel, cpu; /* cpu: the CPU that counts its events, if it has one node */
+	int node;    /* or ON_EVERY_NODE */
 };
-static struct controller controllers[HOMENODE_MAX_NODES];
+static struct controller controllers[CONTROLLERS];
+static const struct homenode_uncore *uncore;
 static unsigned int registered;
 
 static struct controller *controller_of(struct pmu *pmu)
@@ -43,20 +48,27 @@ static u64 lines_written(unsigned int node)
 	return sum;
 }
 
+/* The channels' parts add up to all lines of the node. */
+static u64 part_of(u64 lines, unsigned int channel)
+{
+	return (lines + uncore->channels - 1 - channel) / uncore->channels;
+}
+
+/* hw.config has what the event counts, hw.idx the node. */
 static u64 now(struct perf_event *event)
 {
-	unsigned int node = controller_of(event->pmu)->node;
+	unsigned int node = event->hw.idx, channel = controller_of(event->pmu)->channel;
+	u64 what = event->hw.config, lines = 0;
 
-	switch (event->attr.config) {
-	case HOMENODE_IMC_CAS_READ:
-		return lines_read(node);
-	case HOMENODE_IMC_CAS_WRITE:
-		return lines_written(node);
-	case HOMENODE_IMC_RPQ_NOT_EMPTY:
-		return READ_ONCE(homenode_lab->mc_busy_cycles[node]);
-	default: /* HOMENODE_IMC_CLOCKTICKS */
+	if (what & HOMENODE_TICKS)
 		return READ_ONCE(homenode_lab->mc_ticks);
-	}
+	if (what & HOMENODE_BUSY_TICKS)
+		return READ_ONCE(homenode_lab->mc_busy_cycles[node]);
+	if (what & HOMENODE_LINES_READ)
+		lines += part_of(lines_read(node), channel);
+	if (what & HOMENODE_LINES_WRITTEN)
+		lines += part_of(lines_written(node), channel);
+	return lines;
 }
 
 static void uncore_read(struct perf_event *event)
@@ -93,65 +105,6 @@ static void uncore_del(struct perf_event *event, int flags)
 	uncore_stop(event, PERF_EF_UPDATE);
 }
 
-static int uncore_event_init(struct perf_event *event)
-{
-	if (event->attr.type != event->pmu->type)
-		return -ENOENT;
-	if (is_sampling_event(event) || event->attach_state & PERF_ATTACH_TASK || event->cpu < 0)
-		return -EINVAL;
-	switch (event->attr.config) {
-	case HOMENODE_IMC_CLOCKTICKS:
-	case HOMENODE_IMC_CAS_READ:
-	case HOMENODE_IMC_CAS_WRITE:
-	case HOMENODE_IMC_RPQ_NOT_EMPTY:
-		event->cpu = controller_of(event->pmu)->cpu;
-		return 0;
-	}
-	return -ENOENT;
-}
-
-PMU_FORMAT_ATTR(event, "config:0-7");
-PMU_FORMAT_ATTR(umask, "config:8-15");
-static struct attribute *format_attrs[] = { &format_attr_event.attr, &format_attr_umask.attr, NULL };
-static const struct attribute_group format_group = { .name = "format", .attrs = format_attrs };
-
-PMU_EVENT_ATTR_STRING(clockticks, event_clockticks, "event=0x0");
-PMU_EVENT_ATTR_STRING(cas_count_read, event_cas_read, "event=0x4,umask=0x3");
-PMU_EVENT_ATTR_STRING(cas_count_read.scale, event_cas_read_scale, "6.103515625e-5");
-PMU_EVENT_ATTR_STRING(cas_count_read.unit, event_cas_read_unit, "MiB");
-PMU_EVENT_ATTR_STRING(cas_count_write, event_cas_write, "event=0x4,umask=0xc");
-PMU_EVENT_ATTR_STRING(cas_count_write.scale, event_cas_write_scale, "6.103515625e-5");
-PMU_EVENT_ATTR_STRING(cas_count_write.unit, event_cas_write_unit, "MiB");
-PMU_EVENT_ATTR_STRING(rpq_not_empty, event_rpq, "event=0x11");
-static struct attribute *event_attrs[] = {
-	&event_clockticks.attr.attr,
-	&event_cas_read.attr.attr,
-	&event_cas_read_scale.attr.attr,
-	&event_cas_read_unit.attr.attr,
-	&event_cas_write.attr.attr,
-	&event_cas_write_scale.attr.attr,
-	&event_cas_write_unit.attr.attr,
-	&event_rpq.attr.attr,
-	NULL,
-};
-static const struct attribute_group events_group = { .name = "events", .attrs = event_attrs };
-
-static ssize_t cpumask_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%u\n", controller_of(dev_get_drvdata(dev))->cpu);
-}
-static DEVICE_ATTR_RO(cpumask);
-static struct attribute *cpumask_attrs[] = { &dev_attr_cpumask.attr, NULL };
-static const struct attribute_group cpumask_group = { .attrs = cpumask_attrs };
-
-static const struct attribute_group *uncore_groups[] = {
-	&format_group,
-	&events_group,
-	&cpumask_group,
-	&homenode_identifier_group,
-	NULL,
-};
-
 /* The node's first CPU; for a node without CPUs, or one that the kernel ignores (numa=off), the
  * machine's first CPU. */
 static unsigned int cpu_for(unsigned int node)
@@ -163,18 +116,66 @@ static unsigned int cpu_for(unsigned int node)
 	return cpu < nr_cpu_ids ? cpu : cpumask_first(cpu_online_mask);
 }
 
-static int register_controller(unsigned int node)
+static int uncore_event_init(struct perf_event *event)
 {
-	struct controller *c = &controllers[node];
+	struct controller *c = controller_of(event->pmu);
+	const struct homenode_code *code;
 
-	c->node = node;
-	c->cpu = cpu_for(node);
-	snprintf(c->name, sizeof(c->name), "uncore_imc_%u", node);
+	if (event->attr.type != event->pmu->type)
+		return -ENOENT;
+	if (is_sampling_event(event) || event->attach_state & PERF_ATTACH_TASK || event->cpu < 0 ||
+	    (event->attr.config & ~uncore->config_bits))
+		return -EINVAL;
+	code = homenode_find(uncore->codes, event->attr.config, 0);
+	if (!code)
+		return -ENOENT;
+	event->hw.config = code->sum;
+	event->hw.idx = c->node == ON_EVERY_NODE ? cpu_to_node(event->cpu) : c->node;
+	event->cpu = c->node == ON_EVERY_NODE ? cpu_for(event->hw.idx) : c->cpu;
+	return 0;
+}
+
+/* The first CPU of every node that has CPUs. */
+static void set_of_all_nodes(struct cpumask *cpus)
+{
+	int node;
+
+	for_each_online_node(node) if (!cpumask_empty(cpumask_of_node(node)))
+		cpumask_set_cpu(cpu_for(node), cpus);
+}
+
+static ssize_t cpumask_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	const struct controller *c = controller_of(dev_get_drvdata(dev));
+	cpumask_var_t cpus;
+	ssize_t n;
+
+	if (c->node != ON_EVERY_NODE)
+		return sysfs_emit(buf, "%u\n", c->cpu);
+	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
+		return -ENOMEM;
+	set_of_all_nodes(cpus);
+	n = cpumap_print_to_pagebuf(true, buf, cpus);
+	free_cpumask_var(cpus);
+	return n;
+}
+static DEVICE_ATTR_RO(cpumask);
+static struct attribute *cpumask_attrs[] = { &dev_attr_cpumask.attr, NULL };
+const struct attribute_group homenode_cpumask_group = { .attrs = cpumask_attrs };
+
+static int register_controller(unsigned int number)
+{
+	struct controller *c = &controllers[number];
+
+	c->channel = number % uncore->channels;
+	c->node = uncore->everywhere ? ON_EVERY_NODE : number / uncore->channels;
+	c->cpu = uncore->everywhere ? 0 : cpu_for(c->node);
+	snprintf(c->name, sizeof(c->name), uncore->name, number);
 	c->pmu = (struct pmu){
 		.module = THIS_MODULE,
 		.task_ctx_nr = perf_invalid_context,
 		.capabilities = PERF_PMU_CAP_NO_INTERRUPT | PERF_PMU_CAP_NO_EXCLUDE,
-		.attr_groups = uncore_groups,
+		.attr_groups = uncore->groups,
 		.event_init = uncore_event_init,
 		.add = uncore_add,
 		.del = uncore_del,
@@ -185,11 +186,13 @@ static int register_controller(unsigned int node)
 	return perf_pmu_register(&c->pmu, c->name, -1);
 }
 
-int homenode_uncore_init(void)
+int homenode_uncore_init(const struct homenode_uncore *of)
 {
+	unsigned int n = of->channels * (of->everywhere ? 1 : homenode_lab->nnode);
 	int err;
 
-	while (registered < homenode_lab->nnode && registered < HOMENODE_MAX_NODES) {
+	uncore = of;
+	while (registered < n && registered < CONTROLLERS) {
 		err = register_controller(registered);
 		if (err) {
 			homenode_uncore_exit();

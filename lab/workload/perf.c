@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -75,9 +76,24 @@ static void parse_event(struct homenode_perf_event *e, const char *text, size_t 
 		homenode_fail(2, "parse --perf \"%.*s\": unknown suffix; use :u or :uk", (int)length, text);
 }
 
+/* A guest that looks like another CPU has the lab's codes on a PMU of their own. */
+static uint32_t lab_type(void)
+{
+	FILE *f = fopen("/sys/bus/event_source/devices/homenode_lab/type", "r");
+	unsigned int type;
+
+	if (!f)
+		return PERF_TYPE_RAW;
+	if (fscanf(f, "%u", &type) != 1)
+		type = PERF_TYPE_RAW;
+	fclose(f);
+	return type;
+}
+
 void homenode_perf_parse(struct homenode_perf_plan *plan, const char *text)
 {
 	plan->n = 0;
+	plan->type = lab_type();
 	for (;;) {
 		size_t length = strcspn(text, ",");
 
@@ -94,10 +110,10 @@ void homenode_perf_parse(struct homenode_perf_plan *plan, const char *text)
 	}
 }
 
-static int open_event(const struct homenode_perf_event *e, int group)
+static int open_event(uint32_t type, const struct homenode_perf_event *e, int group)
 {
 	struct perf_event_attr a = {
-		.type = PERF_TYPE_RAW,
+		.type = type,
 		.size = sizeof(a),
 		.config = e->config,
 		.disabled = group < 0, /* a sibling follows its leader */
@@ -114,10 +130,10 @@ void homenode_perf_open(struct homenode_perf *p, const struct homenode_perf_plan
 
 	p->n = plan->n;
 	for (unsigned int i = 0; i < p->n; i++) {
-		p->fd[i] = open_event(&plan->event[i], group);
+		p->fd[i] = open_event(plan->type, &plan->event[i], group);
 		p->leads[i] = group < 0;
 		if (p->fd[i] < 0 && group >= 0) { /* it does not fit this group, so it starts the next one */
-			p->fd[i] = open_event(&plan->event[i], -1);
+			p->fd[i] = open_event(plan->type, &plan->event[i], -1);
 			p->leads[i] = true;
 		}
 		if (p->fd[i] < 0)

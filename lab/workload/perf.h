@@ -16,6 +16,7 @@ struct homenode_perf_event {
 
 struct homenode_perf_plan {
 	unsigned int n;
+	uint32_t type; /* perf_event_attr.type of the lab's codes */
 	struct homenode_perf_event event[HOMENODE_PERF_EVENTS];
 };
 

@@ -17,10 +17,12 @@ const pmus = "/sys/bus/event_source/devices/"
 var CPUs = map[string]func() Files{
 	"ice-lake": func() Files { return join(intel(6, 0x6a, 6), imc(2, "event=0x04,umask=0x0f", "event=0x04,umask=0x30")) },
 	// Linux 6.1: the memory controllers have no events folder.
-	"sapphire-rapids": func() Files { return join(intel(6, 0x8f, 8), imc(2, "", ""), memLoadsAux()) },
-	"emerald-rapids":  func() Files { return join(intel(6, 0xcf, 2), imc(1, "", ""), memLoadsAux()) },
+	"sapphire-rapids": func() Files { return join(intel(6, 0x8f, 8), imcSPR(2, "", ""), memLoadsAux()) },
+	"emerald-rapids":  func() Files { return join(intel(6, 0xcf, 2), imcSPR(1, "", ""), memLoadsAux()) },
 	// A kernel that names the first subchannel alone.
-	"granite-rapids": func() Files { return join(intel(6, 0xad, 1), imc(2, "event=0x05,umask=0xcf", "event=0x05,umask=0xf0")) },
+	"granite-rapids": func() Files {
+		return join(intel(6, 0xad, 1), imcSPR(2, "event=0x05,umask=0xcf", "event=0x05,umask=0xf0"))
+	},
 	"zen-2": func() Files {
 		return join(amd(23, 0x31), ibs(false), pmu("amd_df", 14, "0,2", Files{"format/event": "config:0-7,32-35,59-60", "format/umask": "config:8-15"}))
 	},
@@ -88,6 +90,16 @@ func imc(n int, reads, writes string) Files {
 		out = join(out, pmu(fmt.Sprintf("uncore_imc_%d", i), 20+i, "0,2", files))
 	}
 	return join(out, pmu("uncore_imc_free_running_0", 40, "0,2", Files{"format/event": "config:0-7", "events/read": "event=0xff,umask=0x20"}))
+}
+
+// imcSPR are those of Sapphire Rapids and later, whose umask has a second range
+// (umask_ext4 in arch/x86/events/intel/uncore_snbep.c).
+func imcSPR(n int, reads, writes string) Files {
+	out := imc(n, reads, writes)
+	for i := range n {
+		out[pmus+fmt.Sprintf("uncore_imc_%d/format/umask", i)] = "config:8-15,32-55\n"
+	}
+	return out
 }
 
 func amd(family, model int) Files {
