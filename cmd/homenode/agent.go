@@ -33,7 +33,7 @@ func agentCommand() *cobra.Command {
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			hangup := serve.Hangups()
-			serve.StaySmall()
+			agent.StaySmall(0)
 			c, err := agentConfig(file, state)
 			if err == nil {
 				err = useProfile(&c)

@@ -24,7 +24,7 @@ func soakCommand() *cobra.Command {
 		Short: "Play a recording to the agent's own loop, as fast as possible, and report its memory",
 		Args:  cli.Exactly(1, "a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			serve.StaySmall()
+			agent.StaySmall(0)
 			c, err := agentConfig(file, state)
 			if err != nil {
 				return err

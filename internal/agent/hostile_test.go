@@ -19,9 +19,6 @@ import (
 // unit's MemoryMax is larger.
 const mostMemory = 64 << 20
 
-// agentGC is what serve.StaySmall sets for the command.
-const agentGC = 25
-
 // hostileHost has 10,000 processes in 5,000 cgroups. The cgroups' names have 200 bytes that
 // are not text. Without memory.numa_stat all numa_maps are read. Some of these have 2 MB,
 // in lines of 4 KiB.
@@ -59,10 +56,10 @@ func hostileHost() kerneltest.Files {
 func TestMemoryBesideAHostileUser(t *testing.T) {
 	kerneltest.InMemory(t)
 	root := kerneltest.Tree(t, hostileHost())
-	defer debug.SetGCPercent(debug.SetGCPercent(agentGC))
 	runtime.GC()
 	debug.FreeOSMemory()
 	base, peak, calls := memoryInUse(), uint64(0), 0
+	defer StaySmall(int64(base))()
 	unix.Interfere = func(string) {
 		if calls++; calls%1000 == 0 {
 			peak = max(peak, memoryInUse())

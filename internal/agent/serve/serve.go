@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -18,15 +17,6 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 )
-
-// gcPercent makes the collector run when the heap has grown by a quarter instead of doubled.
-// Live data is a few MB, and a round makes as much garbage: this keeps the garbage from staying
-// resident. Go's default of 100 would save 0.6 ms of CPU time a round and take 6 MB more (make
-// bench-agent).
-const gcPercent = 25
-
-// StaySmall must be called before anything is read.
-func StaySmall() { debug.SetGCPercent(gcPercent) }
 
 // Run runs the loop together with the API, metrics over TCP if configured,
 // SIGHUP, and systemd's notifications.
