@@ -342,7 +342,7 @@ func TestLabTwoReadersOf(t *testing.T) {
 	t.Run("sapphire-rapids", func(t *testing.T) {
 		for _, w := range twoReaders(t, like(t, "sapphire-rapids")) {
 			n, _ := w.RemoteLoads.Get()
-			within(t, "remote reads", float64(n), multiplexedOps, 0.001)
+			within(t, "remote reads", float64(n), multiplexedOps, 0.01) // with the load's beginning and end
 			if w.RemoteLoads.How != unit.HowMeasured {
 				t.Errorf("%+v, want all of it measured", w.RemoteLoads)
 			}
