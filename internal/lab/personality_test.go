@@ -342,7 +342,7 @@ func TestLabTwoReadersOf(t *testing.T) {
 	t.Run("sapphire-rapids", func(t *testing.T) {
 		for _, w := range twoReaders(t, like(t, "sapphire-rapids")) {
 			n, _ := w.RemoteLoads.Get()
-			within(t, "remote reads", float64(n), multiplexedOps, 0.001)
+			within(t, "remote reads", float64(n), multiplexedOps, 0.01) // with the load's beginning and end
 			if w.RemoteLoads.How != unit.HowMeasured {
 				t.Errorf("%+v, want all of it measured", w.RemoteLoads)
 			}
@@ -375,17 +375,20 @@ func TestLabSamplesLikeZen4(t *testing.T) {
 	w := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100", farChase)
 	s := w.samples(t)
 	near(t, "samples", s.Samples+s.Lost, s.Qualified/ibsPeriod, 4) // a rest on each CPU
-	remote := 0
+	remote, own := 0, 0
 	for _, a := range s.Accesses {
-		if a.PID != w.pids[0] || a.Store || a.Kernel || a.Weight < 100 {
-			t.Errorf("%+v", a)
+		if a.Store || a.Kernel || a.Weight < 100 {
+			t.Errorf("not asked for: %+v", a)
 		}
-		if a.Level == "remote-dram" {
+		if a.PID != w.pids[0] {
+			continue // a CPU's operations are of all programs
+		}
+		if own++; a.Level == "remote-dram" {
 			remote++
 		}
 	}
-	if remote < multiplexedOps/ibsPeriod*3/4 || remote < len(s.Accesses)*9/10 {
-		t.Errorf("%d of %d are remote, of %d samples", remote, len(s.Accesses), s.Samples)
+	if remote < multiplexedOps/ibsPeriod*3/4 || remote < own*9/10 {
+		t.Errorf("%d of the load's %d samples are remote, of %d samples in all", remote, own, s.Samples)
 	}
 	r, err := g.Run(t.Context(), "homenode-lab", "sample", "--loads", "--tid", "1", "--seconds", "0.1")
 	if err != nil || r.Exit == 0 || !strings.Contains(r.Stderr, "before Linux 6.2") {
