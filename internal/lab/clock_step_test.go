@@ -72,6 +72,7 @@ func steppedNow(t *testing.T, g *Guest) (s steppedStatus) {
 // that no time had, every binding stays, and its end puts everything back.
 func TestLabClockSteps(t *testing.T) {
 	t.Parallel()
+	onlyFull(t)
 	g := guest(t, "two", "v2")
 	base := cgroupBase("v2")
 	mustPut(t, g, "/etc/kill.yaml", []byte(steppedConfig))
