@@ -23,7 +23,7 @@ piece() { # name, command…
 	echo "test-full: $name"
 	start=$(date +%s)
 	if "$@" > "$out/$name.log" 2>&1; then
-		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|figures compared\|boots answered\|flips at\|qemu10: ready\|Debian answered' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
+		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|figures compared\|boots answered\|flips at\|steps while it bound\|of CPU time a round\|qemu10: ready\|Debian answered' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
 	else
 		failed=1
 		echo "test-full: $name FAILED, see $out/$name.log" >&2
@@ -35,11 +35,14 @@ export CI=true HOMENODE_KILL_SEED="$seed"
 piece usual scripts/test.sh
 piece kill-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v2 -v ./internal/lab
 piece kill-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v1 -v ./internal/lab
+piece drift env HOMENODE_HOSTILE=1 HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledBesideAnotherWriter -v ./internal/lab
 piece freeze-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v2 -v ./internal/lab
 piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v1 -v ./internal/lab
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
 piece boots env HOMENODE_BOOTS=300 go test -count=1 -timeout 180m -run TestLabBoots -v ./internal/lab
 piece suspend env HOMENODE_SUSPEND=1 go test -count=1 -timeout 20m -run TestLabSuspended -v ./internal/lab
+piece clock env HOMENODE_HOSTILE=1 go test -count=1 -timeout 60m -run TestLabClockSteps -v ./internal/lab
+piece hostile scripts/test-hostile.sh
 piece arm64 scripts/test-arm64.sh
 piece journal env HOMENODE_FLIPS=1000000 go test -count=1 -timeout 120m -run TestManyFlips -v ./internal/journal
 piece doctor env HOMENODE_DOCTOR=all go test -count=1 -timeout 60m -run TestLabDoctor -v ./internal/lab
