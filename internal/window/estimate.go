@@ -13,13 +13,13 @@ import (
 // scripts/bench-estimate.sh. Each constant is that of the worst shape, rounded up
 // (TestErrorsOfTheWorstShape reads the decision's table).
 const (
-	pagesErrorOneSided = unit.Ratio(0.75) // CPU time, or pages, of one node; shape four
+	pagesErrorOneSided = unit.Ratio(0.71) // CPU time, or pages, of one node; shape four
 	pagesErrorApart    = unit.Ratio(0.66) // both on several nodes: which CPU reads which page is unknown; shape four
-	faultsError        = unit.Ratio(0.35) // shape two
+	faultsError        = unit.Ratio(0.28) // shape four
 )
 
 // ErrorBasis is what LocalAccessError rests on: it is printed wherever that is printed.
-const ErrorBasis = "nine of ten of the lab's scenarios, each the mean of its windows, were within, on the worse of two machines (35 scenarios with two nodes, 18 with four)"
+const ErrorBasis = "nine of ten of the lab's scenarios, each the mean of its windows, were within, on the worse of two machines (35 scenarios with two nodes, 20 with four)"
 
 // apart is the smallest share of CPU time and of pages outside the node with most of them
 // that makes a workload count as on several nodes.
