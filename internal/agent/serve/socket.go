@@ -56,7 +56,7 @@ func removeDead(path string) error {
 		c.Close()
 		return fmt.Errorf("listen on %s: another process uses it: name another socket", path)
 	}
-	if !unix.NobodyListens(err) {
+	if !unix.NoListener(err) {
 		return fmt.Errorf("%s is there already, and whose it is is not known: %w", path, err)
 	}
 	return os.Remove(path)

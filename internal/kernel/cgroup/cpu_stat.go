@@ -53,7 +53,6 @@ func lineOf(data []byte, key string) ([]byte, bool) {
 // runnable and had no CPU, for any reason: other tasks, or the cgroup's own quota. From
 // cpu.pressure of v2 (since 4.20, with PSI); total is in microseconds, wall time, not
 // tasks' time.
-// tasks' time.
 //
 //	some avg10=0.00 avg60=0.00 avg300=0.00 total=51234
 //	full avg10=0.00 avg60=0.00 avg300=0.00 total=50333

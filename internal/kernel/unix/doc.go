@@ -9,6 +9,6 @@
 //	MemPolicy ──Number──▶ mode ─┐
 //	NodeSet ─────────▶ nodemask ┴─▶ set_mempolicy (a thread), mbind (a mapping)
 //
-// It is NOT for: meaning. Formats are parsed in procfs and cgroup; which policy is wanted,
-// and why the kernel refused one, launch and bench say.
+// It is NOT for: meaning. procfs and cgroup parse formats; launch and bench choose a
+// policy, and say why the kernel refused one.
 package unix

@@ -67,6 +67,6 @@ func peerGroups(fd uintptr) []uint32 {
 	return nil
 }
 
-// NobodyListens reports that connecting to a socket failed because no process listens:
+// NoListener reports that connecting to a socket failed because no process listens:
 // the socket was left by a killed process.
-func NobodyListens(err error) bool { return errors.Is(err, sys.ECONNREFUSED) }
+func NoListener(err error) bool { return errors.Is(err, sys.ECONNREFUSED) }
