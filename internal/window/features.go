@@ -135,10 +135,6 @@ func LocalAccessRatio(w *Workload) unit.Value[unit.Ratio] {
 	return unit.Estimated(ratio, pagesFrom)
 }
 
-// ByPages reports that nothing better is known of a workload's accesses than the nodes of
-// its pages and of its CPU time.
-func ByPages(w *Workload) bool { return counts(w) == byPages }
-
 const pagesFrom = "Σ CPU share × page share by node"
 
 // LocalAccess is the figure of LocalAccessRatio, without how it is known: policies use it

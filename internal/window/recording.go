@@ -163,9 +163,6 @@ func OpenRecording(r io.Reader) (*Player, error) {
 	return p, nil
 }
 
-// Bytes is the number of bytes read, unpacked.
-func (p *Player) Bytes() int { return p.bytes }
-
 // Next is the next window; io.EOF after the last. An error names the line. Only the last
 // line may be cut off.
 func (p *Player) Next() (Window, error) {
