@@ -14,6 +14,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/owner/cgroup"
+	"homenode/internal/render"
 )
 
 // freezeCommand is for tests of thawing.
@@ -50,7 +51,7 @@ func standStill(cmd *cobra.Command, f *cgroup.Frozen, length time.Duration) (err
 	defer func() {
 		err = errors.Join(err, f.Thaw())
 		if !f.Already() {
-			fmt.Fprintf(cmd.OutOrStdout(), "thawed after %s\n", f.For().Round(time.Millisecond))
+			fmt.Fprintf(cmd.OutOrStdout(), "thawed after %s\n", render.Span(f.For()))
 		}
 	}()
 	if f.Already() {

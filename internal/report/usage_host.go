@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"homenode/internal/render"
 	"homenode/internal/render/field"
@@ -34,7 +33,7 @@ func Host(w io.Writer, s snapshot.Snapshot, o render.TextOptions) error {
 func (p *usagePage) headline(s snapshot.Snapshot) {
 	text := fmt.Sprintf("%s, %s", render.Count(len(s.Machine.Nodes), "node"), render.Count(s.Machine.OnlineCPUs().Len(), "CPU"))
 	if s.Length > 0 {
-		text += fmt.Sprintf("; watched for %v", s.Length.Round(10*time.Millisecond))
+		text += "; watched for " + render.Span(s.Length)
 	}
 	if name, ok := s.Hypervisor.Get(); ok && name != "" {
 		text += "; a guest of " + name
