@@ -3,4 +3,4 @@
 # for: 6s
 # after: no
 group table
-load table chase --threads 4 --ws 1MiB --shared --touch main
+load table chase --threads 4 --ws 4MiB --shared --touch main
