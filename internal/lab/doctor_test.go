@@ -118,6 +118,16 @@ func TestLabDoctor(t *testing.T) {
 	}
 }
 
+// lookBegins and lookCost stand around a look. They print what it took of the guest's CPUs:
+// the time of the shell's children (cutime and cstime of its line in /proc, in ticks of
+// 10 ms) of the time that passed. The exit code is the look's.
+const (
+	lookBegins = "read -r began idle < /proc/uptime; "
+	lookCost   = `
+code=$?; read -r ended idle < /proc/uptime; set -- $(cat /proc/$$/stat)
+awk "BEGIN { printf \"%.2f s of CPU time in %.2f s\", (${16} + ${17}) / 100, $ended - $began }" >&2; exit $code`
+)
+
 func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
 	g := doctorGuest(t, c)
 	inGuest := func(script string) Result {
@@ -140,10 +150,11 @@ func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
 		if cpu, ok := g.Shape.Housekeeping.First(); ok {
 			on = fmt.Sprintf("taskset %x ", 1<<cpu)
 		}
-		r := inGuest("model on >/dev/null; exec " + on + "homenode doctor --for " + c.duration + " -o json")
+		r := inGuest("model on >/dev/null; " + lookBegins + on + "homenode doctor --for " + c.duration + " -o json" + lookCost)
 		if r.Exit != 0 {
 			t.Fatalf("homenode doctor: exit %d\n%s", r.Exit, r.Stderr)
 		}
+		t.Logf("a look of %s: %s", c.duration, r.Stderr)
 		var report doctor.Report
 		if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
 			t.Fatalf("%v\n%s", err, r.Stdout)
