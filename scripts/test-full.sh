@@ -38,6 +38,7 @@ piece kill-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run Te
 piece drift env HOMENODE_HOSTILE=1 HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledBesideAnotherWriter -v ./internal/lab
 piece freeze-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v2 -v ./internal/lab
 piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v1 -v ./internal/lab
+piece moves env HOMENODE_KILL_POINTS=20 go test -count=1 -timeout 120m -run 'TestLabMigrate(Churn|Killed)' -v ./internal/lab
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
 piece boots env HOMENODE_BOOTS=300 go test -count=1 -timeout 180m -run TestLabBoots -v ./internal/lab
 piece suspend env HOMENODE_SUSPEND=1 go test -count=1 -timeout 20m -run TestLabSuspended -v ./internal/lab

@@ -31,8 +31,8 @@ var clockSteps = []int{3 * 3600, -5 * 3600, 26 * 3600, -48 * 3600, 1, -1, 40 * 3
 
 // stepsWhileBinding step the clock to and fro while the agent binds, until a file appears.
 const stepsWhileBinding = `n=0; while [ ! -e /tmp/kill-stepped ]; do
-	n=$((n + 1)); by=$((n * 3600)); [ $((n %% 2)) = 0 ] && by=-$by
-	date -s @$(($(date +%%s) + by)) >/dev/null; echo $n > /tmp/kill-steps; sleep 0.2
+	n=$((n + 1)); by=$((n * 3600)); [ $((n % 2)) = 0 ] && by=-$by
+	date -s @$(($(date +%s) + by)) >/dev/null; echo $n > /tmp/kill-steps; sleep 0.2
 done`
 
 // steppedStatus is the part of `homenode status -o json` that is checked.
@@ -83,7 +83,7 @@ func TestLabClockSteps(t *testing.T) {
 	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
 	mustRun(t, g, "homenode-load", "control", "on")
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
-	mustRun(t, g, "sh", "-c", "("+fmt.Sprintf(stepsWhileBinding)+") </dev/null >/dev/null 2>&1 & homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
+	mustRun(t, g, "sh", "-c", "("+stepsWhileBinding+") </dev/null >/dev/null 2>&1 & homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
 	defer func() {
 		if t.Failed() {
 			t.Logf("agent: %s", mustRun(t, g, "sh", "-c", "tail -n 60 /tmp/kill-agent.log; homenode status; homenode why a; true"))

@@ -5,5 +5,5 @@
 # answer: yes
 # after: any
 group streams
-UNDER="taskset 1"
+export UNDER="taskset 1"
 load streams stream --threads 6 --ws 16MiB --touch main --cpus 0-5

@@ -7,5 +7,5 @@
 group first 0-1
 load first stream --threads 2 --ws 16MiB
 group second
-UNDER="taskset 1"
+export UNDER="taskset 1"
 load second stream --threads 4 --ws 8MiB --touch main --cpus 2-5

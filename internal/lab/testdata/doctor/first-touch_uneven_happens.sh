@@ -3,5 +3,5 @@
 # answer: yes
 # after: any
 group master
-UNDER="taskset 1"
+export UNDER="taskset 1"
 load master chase --threads 3 --ws 48MiB --shared --touch main --cpus 0,2,3

@@ -6,5 +6,5 @@
 # after: any
 # stays
 group wide
-UNDER="taskset 1"
+export UNDER="taskset 1"
 load wide chase --threads 4 --ws 48MiB --shared --touch main --cpus 0,2,4,6
