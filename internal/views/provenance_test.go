@@ -63,10 +63,10 @@ func TestProvenanceOnEveryFace(t *testing.T) {
 		want map[string]string // pattern by how, in the line that names the workload
 	}{
 		"status": {statusFace(t, w), map[string]string{
-			"estimated": `1\.50~ .*73\.0% +estimated ±35% .*MiB~`, "modelled": `1\.50\^ .*73\.0% +modelled .*MiB\^`, "measured": `1\.50  .*73\.0% +measured .*MiB `,
+			"estimated": `1\.50~ .*73\.0% +estimated ±28% .*MiB~`, "modelled": `1\.50\^ .*73\.0% +modelled .*MiB\^`, "measured": `1\.50  .*73\.0% +measured .*MiB `,
 			"unknown": `unknown .*unknown +unknown`}},
 		"stat": {statFace(t, w), map[string]string{
-			"estimated": `0\.50/1\.00 ~ .*73\.0% est\. ± 35%`, "modelled": `0\.50/1\.00 \^ .*73\.0% modelled`, "measured": `0\.50/1\.00  .*73\.0% measured`,
+			"estimated": `0\.50/1\.00 ~ .*73\.0% est\. ± 28%`, "modelled": `0\.50/1\.00 \^ .*73\.0% modelled`, "measured": `0\.50/1\.00  .*73\.0% measured`,
 			"unknown": `unknown +unknown +unknown`}},
 		"top": {topFace(t, w), map[string]string{
 			"estimated": `1\.50?e .*73%e`, "modelled": `1\.50?M .*73%M`, "measured": `1\.50? .*73%m`, "unknown": `\? .*\?`}},
@@ -108,7 +108,7 @@ func TestProvenanceOfOne(t *testing.T) {
 		if want := fmt.Sprintf(`"local_access_ratio":{"value":%s,"how":"%s"`, value, how); !strings.Contains(string(text), want) {
 			t.Errorf("JSON: no %s in %s", want, text)
 		}
-		if has := strings.Contains(string(text), `"local_access_error":0.35`); has != (how == "estimated") {
+		if has := strings.Contains(string(text), `"local_access_error":0.28`); has != (how == "estimated") {
 			t.Errorf("JSON of %s: %s", how, text)
 		}
 		var why strings.Builder
@@ -120,7 +120,7 @@ func TestProvenanceOfOne(t *testing.T) {
 				}
 				return unit.ValueOf(float64(v.Or(0)), v.How, v.From)
 			}()}}}})
-		if !strings.Contains(why.String(), how) || strings.Contains(why.String(), "± 35") != (how == "estimated") {
+		if !strings.Contains(why.String(), how) || strings.Contains(why.String(), "± 28") != (how == "estimated") {
 			t.Errorf("why, %s:\n%s", how, why.String())
 		}
 	}
