@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // Controllers says how the PMUs of a CPU's memory controllers count. They count for
@@ -45,11 +46,14 @@ func (c Controllers) Primary() []ControllerEvent {
 	return c.All
 }
 
-var (
-	pmuForm   = regexp.MustCompile(`^[a-z][a-z0-9_]{1,39}$`)
-	nameForm  = regexp.MustCompile(`^[A-Za-z0-9_.]{1,80}$`)
-	termsForm = regexp.MustCompile(`^[a-z]+=0x[0-9a-f]{1,8}(,[a-z]+=0x[0-9a-f]{1,8}){0,3}$`)
-)
+// forms are compiled when the first table with controllers is read: most starts of homenode read
+// none.
+var forms = sync.OnceValue(func() (f struct{ pmu, name, terms *regexp.Regexp }) {
+	f.pmu = regexp.MustCompile(`^[a-z][a-z0-9_]{1,39}$`)
+	f.name = regexp.MustCompile(`^[A-Za-z0-9_.]{1,80}$`)
+	f.terms = regexp.MustCompile(`^[a-z]+=0x[0-9a-f]{1,8}(,[a-z]+=0x[0-9a-f]{1,8}){0,3}$`)
+	return f
+})
 
 // check completes what a file says, and refuses what cannot be.
 func (c Controllers) check() error {
@@ -61,7 +65,7 @@ func (c Controllers) check() error {
 		}
 	}
 	switch {
-	case !pmuForm.MatchString(c.PMU):
+	case !forms().pmu.MatchString(c.PMU):
 		return fmt.Errorf("pmu: %.40q: want a name as uncore_imc", c.PMU)
 	case len(c.All) > 0 && len(c.Reads)+len(c.Writes) > 0 || len(c.Primary()) == 0:
 		return errors.New("want reads, or all where they cannot be told from writes")
@@ -73,7 +77,7 @@ func (e *ControllerEvent) check() error {
 	if e.Bytes == 0 {
 		e.Bytes = 64
 	}
-	if !nameForm.MatchString(e.Name) || e.Terms != "" && !termsForm.MatchString(e.Terms) || e.Bytes < 1 || e.Bytes > 4096 {
+	if !forms().name.MatchString(e.Name) || e.Terms != "" && !forms().terms.MatchString(e.Terms) || e.Bytes < 1 || e.Bytes > 4096 {
 		return fmt.Errorf("%.40q, %.80q, %d bytes: want a name, terms as event=0x05,umask=0xcf, and 1 to 4096 bytes", e.Name, e.Terms, e.Bytes)
 	}
 	return nil

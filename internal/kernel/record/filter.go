@@ -6,19 +6,26 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // filter returns the part of a file's text that may be saved. The rest becomes "?", so
 // that a malformed file stays malformed.
 type filter func(text string) string
 
+// form compiles a pattern when it is first asked for: every start of homenode would pay for all
+// of them, and few commands need any.
+func form(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 var (
-	number  = regexp.MustCompile(`^\(?-?(0x)?[0-9a-fA-F]{1,20}K?([-:/][0-9]{1,5})*\)?$`)
-	decimal = regexp.MustCompile(`^\(?-?[0-9]{1,20}\)?$`)
+	number  = form(`^\(?-?(0x)?[0-9a-fA-F]{1,20}K?([-:/][0-9]{1,5})*\)?$`)
+	decimal = form(`^\(?-?[0-9]{1,20}\)?$`)
 	// name is the name of a counter: with a few digits as in "dma32", never as many as
 	// a serial number.
-	name    = regexp.MustCompile(`^[A-Za-z_-]+([0-9]{1,2}[A-Za-z]{0,2})?(\([a-z]+\))?:?$`)
-	release = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)?`)
+	name    = form(`^[A-Za-z_-]+([0-9]{1,2}[A-Za-z]{0,2})?(\([a-z]+\))?:?$`)
+	release = form(`^[0-9]+\.[0-9]+(\.[0-9]+)?`)
 )
 
 // known are all words that may be in files of words.
@@ -53,11 +60,11 @@ func tokens(text string, ok func(string) bool) string {
 }
 
 // numbers are lists, masks, sizes and PCI ids: 0-3,8 00000000,000000ff 32K 0x020000.
-func numbers(text string) string { return tokens(text, number.MatchString) }
+func numbers(text string) string { return tokens(text, number().MatchString) }
 
 // counters are lines of a name and numbers, such as meminfo and vmstat.
 func counters(text string) string {
-	return tokens(text, func(s string) bool { return decimal.MatchString(s) || len(s) <= 48 && name.MatchString(s) })
+	return tokens(text, func(s string) bool { return decimal().MatchString(s) || len(s) <= 48 && name().MatchString(s) })
 }
 
 // kfdKeys tell where a GPU is and how it is linked; "unique_id" is its serial number.
@@ -67,7 +74,7 @@ var kfdKeys = []string{"domain", "location_id", "type", "node_from", "node_to", 
 func kfdProperties(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if f := strings.Fields(line); len(f) == 2 && slices.Contains(kfdKeys, f[0]) && decimal.MatchString(f[1]) {
+		if f := strings.Fields(line); len(f) == 2 && slices.Contains(kfdKeys, f[0]) && decimal().MatchString(f[1]) {
 			b.WriteString(f[0] + " " + f[1] + "\n")
 		}
 	}
@@ -77,12 +84,12 @@ func kfdProperties(text string) string {
 // words are settings: one choice of a few, the chosen one in brackets.
 func words(text string) string {
 	return tokens(text, func(s string) bool {
-		return decimal.MatchString(s) || slices.Contains(known, strings.Trim(s, "[]"))
+		return decimal().MatchString(s) || slices.Contains(known, strings.Trim(s, "[]"))
 	})
 }
 
 // version is a kernel's version, without its builder's suffix.
-func version(text string) string { return release.FindString(text) + "\n" }
+func version(text string) string { return release().FindString(text) + "\n" }
 
 // cpuinfoKeys describe the kind of CPU. "Serial" (Arm), "identification" (s390) and
 // "machine" (POWER) would identify the single CPU.
@@ -105,7 +112,7 @@ func cpuinfo(text string) string {
 	return b.String()
 }
 
-var architecture = regexp.MustCompile(`^[a-z0-9_]{1,16}$`)
+var architecture = form(`^[a-z0-9_]{1,16}$`)
 
 // noFile keeps the part of hwloc's file that replaces missing files: the page size, and
 // for lstopo the architecture. The file also has the host's name.
@@ -116,7 +123,7 @@ func noFile(text string) string {
 		switch {
 		case key == "PageSize":
 			b.WriteString(key + ":" + numbers(value))
-		case key == "Architecture" && architecture.MatchString(strings.TrimSpace(value)):
+		case key == "Architecture" && architecture().MatchString(strings.TrimSpace(value)):
 			b.WriteString(line)
 		}
 	}
@@ -124,17 +131,17 @@ func noFile(text string) string {
 }
 
 // address is a name that contains a hardware address: enx0123456789ab, ibx and more.
-var address = regexp.MustCompile(`[0-9a-f]{12,}|([0-9a-fA-F]{2}[:_-]){5}[0-9a-fA-F]{2}`)
+var address = form(`[0-9a-f]{12,}|([0-9a-fA-F]{2}[:_-]){5}[0-9a-fA-F]{2}`)
 
 // plain are names that the kernel, udev or a person gives a device.
-var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.+-]{0,31}$`)
+var plain = form(`^[A-Za-z][A-Za-z0-9_.+-]{0,31}$`)
 
 // aliases replaces names that may not be saved, in the order in which they come:
 // enx0123456789ab becomes anon1.
 type aliases map[string]string
 
 func (a aliases) of(name string) string {
-	if plain.MatchString(name) && !address.MatchString(name) {
+	if plain().MatchString(name) && !address().MatchString(name) {
 		return name
 	}
 	if a[name] == "" {

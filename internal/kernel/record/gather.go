@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -81,7 +80,7 @@ type gatherer struct {
 func (g *gatherer) add(f File) {
 	steps := strings.Split(f.Path, "/")
 	for i, s := range steps {
-		if s != "" && !pciAddress.MatchString(s) && !count.MatchString(s) {
+		if s != "" && !pciAddress().MatchString(s) && !count().MatchString(s) {
 			steps[i] = g.anon.of(s)
 		}
 	}
@@ -182,12 +181,12 @@ func matches(pattern, name string) bool {
 	case '#':
 		return strings.Trim(rest, "0123456789") == ""
 	case '@':
-		return pciAddress.MatchString(rest)
+		return pciAddress().MatchString(rest)
 	}
 	return true
 }
 
-var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+var pciAddress = form(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
 // classLinks saves the PCI device of a name: sys/class/net/eth0 leads to
 // …/0000:02:00.0/net/eth0, or, before 2.6.25, its "device" to …/0000:02:00.0.
@@ -209,7 +208,7 @@ func (g *gatherer) classLink(path, dir string, after int) {
 	}
 	steps := strings.Split(target, "/")
 	for i := len(steps) - 1; i >= 0; i-- {
-		if !pciAddress.MatchString(steps[i]) {
+		if !pciAddress().MatchString(steps[i]) {
 			continue
 		}
 		rest := steps[i+1:]
@@ -228,12 +227,12 @@ func (g *gatherer) classLink(path, dir string, after int) {
 func (g *gatherer) bridges() {
 	for _, address := range g.list(strings.TrimSuffix(pci, "/")) {
 		target, err := fs.ReadLink(g.root, pci+address)
-		if err != nil || !pciAddress.MatchString(address) {
+		if err != nil || !pciAddress().MatchString(address) {
 			continue
 		}
 		way := "sys/devices/pci/"
 		for _, step := range strings.Split(target, "/") {
-			if pciAddress.MatchString(step) {
+			if pciAddress().MatchString(step) {
 				way += step + "/"
 			}
 		}
@@ -246,13 +245,13 @@ func (g *gatherer) drivers() {
 	const dir = "sys/bus/dax/devices"
 	for _, name := range g.list(dir) {
 		target, err := fs.ReadLink(g.root, dir+"/"+name+"/driver")
-		if driver := path.Base(target); err == nil && plain.MatchString(driver) && plain.MatchString(name) {
+		if driver := path.Base(target); err == nil && plain().MatchString(driver) && plain().MatchString(name) {
 			g.add(File{Path: dir + "/" + name + "/driver", Link: "../../drivers/" + driver})
 		}
 	}
 }
 
 // count is the name of a folder that the kernel numbers: kfd/topology/nodes/1.
-var count = regexp.MustCompile(`^[0-9]{1,4}$`)
+var count = form(`^[0-9]{1,4}$`)
 
 func itoa(n int) string { return strconv.Itoa(n) }
