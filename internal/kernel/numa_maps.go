@@ -37,7 +37,7 @@ func (b MapsBound) begin(of *unix.Budget) *unix.Budget { return of.Within(b.Byte
 
 // eachVMA visits the mappings of at most this many of a workload's processes, within
 // the bounds. An error says that mappings are missing: it is ErrTooLarge if one of them has
-// more, errNoAnswer if one does not answer, and the others are not read then. Processes that
+// more, unix.ErrNoAnswer if one does not answer, and the others are not read then. Processes that
 // have ended are no error.
 func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procfs.VMA)) error {
 	pids, err := rd.layout.PIDs(nil, w.ID, &rd.buf)
@@ -48,7 +48,7 @@ func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procf
 	for _, pid := range pids[:min(processes, len(pids))] {
 		err := rd.vmas(pid, budget, visit)
 		switch {
-		case errors.Is(err, errNoAnswer):
+		case errors.Is(err, unix.ErrNoAnswer):
 			return fmt.Errorf("%s: %w", w.ID, err)
 		case errors.Is(err, unix.ErrTooLarge):
 			return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps of %s", pid, w.ID), "", err)

@@ -3,8 +3,6 @@
 package kernel
 
 import (
-	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -13,24 +11,12 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Files of a process that need its mmap_lock in the kernel (numa_maps, maps, smaps,
-// pagemap, cmdline) may be blocked for as long as the process's owner likes. A thread
-// that faults on a file whose FUSE server is silent holds the lock for reading; a
-// thread that wants to map something queues behind it; and all other readers queue
-// behind that one. Within a round only numa_maps is such a file.
-
-// errNoAnswer: a file of a process was not read in time.
-var errNoAnswer = errors.New("no answer")
-
-// mostHung is the number of readings that may hang at a time, each with a thread of its
-// own. At that number no process is read any more until one of them has answered.
-const mostHung = 8
-
-// patient reads numa_maps in the background of the loop.
+// patient reads numa_maps in the background of the loop. Within a round only numa_maps is
+// a file that may not answer.
 type patient struct {
-	buf  *unix.Buffer // of the reading that runs now; nil: none is free
-	hung map[int]<-chan struct{}
-	cpu  time.Duration // used by such readings, for the loop's CPU time
+	waits *unix.Patience // nil: nothing was read yet
+	buf   *unix.Buffer   // of the reading that runs now; nil: none is free
+	cpu   time.Duration  // used by such readings, for the loop's CPU time
 }
 
 // mapsReading is one file that is being read.
@@ -53,36 +39,23 @@ func (g *mapsReading) see(v procfs.VMA) bool {
 }
 
 // numaMaps visits the mappings of a process, within the budget, or gives up after
-// limit. The reading then continues in the background, and its process is not read
-// again before it has ended.
+// limit.
 func (p *patient) numaMaps(pid int, path string, b *unix.Budget, limit time.Duration, visit func(procfs.VMA)) error {
-	if p.settle(); p.hung[pid] != nil || len(p.hung) >= mostHung {
-		return fmt.Errorf("read %s: %w: %d processes do not answer, this one or others", path, errNoAnswer, len(p.hung))
+	if p.waits == nil {
+		p.waits = &unix.Patience{}
 	}
 	if p.buf == nil {
 		p.buf = &unix.Buffer{}
 	}
-	g, buf, done := &mapsReading{visit: visit}, p.buf, make(chan struct{})
-	go func() {
-		defer close(done)
-		g.read(path, buf, b)
-	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-		p.cpu += g.cpu
-		return g.err
-	case <-timer.C:
+	g, buf := &mapsReading{visit: visit}, p.buf
+	if err := p.waits.Try(pid, path, limit, func() { g.read(path, buf, b) }); err != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.over, p.buf = true, nil
+		return err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.over, p.buf = true, nil
-	if p.hung == nil {
-		p.hung = map[int]<-chan struct{}{}
-	}
-	p.hung[pid] = done
-	return fmt.Errorf("read %s: %w in %v", path, errNoAnswer, limit)
+	p.cpu += g.cpu
+	return g.err
 }
 
 func (g *mapsReading) read(path string, buf *unix.Buffer, b *unix.Budget) {
@@ -95,20 +68,9 @@ func (g *mapsReading) read(path string, buf *unix.Buffer, b *unix.Budget) {
 			return err
 		}
 		if !g.see(l.VMA()) {
-			return errNoAnswer
+			return unix.ErrNoAnswer
 		}
 		return nil
 	})
 	g.cpu = unix.ThreadCPU() - began
-}
-
-// settle removes readings that have ended meanwhile.
-func (p *patient) settle() {
-	for pid, done := range p.hung {
-		select {
-		case <-done:
-			delete(p.hung, pid)
-		default:
-		}
-	}
 }

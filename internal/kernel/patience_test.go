@@ -56,7 +56,7 @@ func TestNumaMapsHangs(t *testing.T) {
 	})
 }
 
-// Many hanging readings take no more than mostHung threads.
+// Many hanging readings take no more than unix.MostHung threads.
 func TestManyHang(t *testing.T) {
 	kerneltest.InMemory(t)
 	files := kerneltest.Files{}
@@ -79,7 +79,7 @@ func TestManyHang(t *testing.T) {
 				t.Errorf("process %d answered", pid)
 			}
 		}
-		if took := time.Since(began); hung.Load() != mostHung || took != mostHung*time.Second {
+		if took := time.Since(began); hung.Load() != unix.MostHung || took != unix.MostHung*time.Second {
 			t.Errorf("%d hang, after %v", hung.Load(), took)
 		}
 		unix.Interfere = nil

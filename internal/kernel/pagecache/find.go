@@ -118,6 +118,7 @@ func Find(root unix.Root, pids []int, cfg Config) (files []File, problems []stri
 type finder struct {
 	root  unix.Root
 	buf   unix.Buffer
+	spare *unix.Buffer // for what may hang; nil: none is free
 	stop  func() error
 	fs    filesystems
 	files []*File

@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 )
@@ -142,4 +144,41 @@ func TestNoAtime(t *testing.T) {
 		}
 		v.Close()
 	}
+}
+
+// Other processes whose maps do not answer cost a search their limit, once, and it says so.
+func TestMapsOfOthersHang(t *testing.T) {
+	kerneltest.InMemory(t)
+	root := kerneltest.Tree(t, kerneltest.Files{
+		"/proc/10/maps": "", "/proc/11/maps": "1000-2000 r--s 00000000 00:05 77 /x\n", "/proc/12/maps": "1000-2000 r--s 00000000 00:05 78 /y\n",
+	})
+	all := stuck
+	stuck = &unix.Patience{} // its channels are the bubble's
+	defer func() { unix.Interfere, stuck = nil, all }()
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan bool)
+		unix.Interfere = func(path string) {
+			if strings.HasSuffix(path, "/11/maps") {
+				<-let
+			}
+		}
+		for search := range 3 {
+			f := newFinder(root)
+			known := &File{ID: ID{Dev: 5, Ino: 78}}
+			f.files, f.by = []*File{known}, map[ID]*File{known.ID: known}
+			began := time.Now()
+			err := f.outside([]int{10})
+			if took := time.Since(began); err != nil || took != mapsLimit*time.Duration(1-min(search, 1)) {
+				t.Errorf("search %d: %v after %v", search, err, took)
+			}
+			if notes := f.notes.All(); len(notes) != 1 || !strings.Contains(notes[0], "no answer") {
+				t.Errorf("search %d: %q", search, notes)
+			}
+			if !known.Outside {
+				t.Errorf("search %d: process 12 was not searched", search)
+			}
+		}
+		close(let)
+		synctest.Wait()
+	})
 }

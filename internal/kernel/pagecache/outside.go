@@ -5,6 +5,7 @@ package pagecache
 import (
 	"fmt"
 	"os"
+	"time"
 
 	sys "golang.org/x/sys/unix"
 
@@ -38,13 +39,10 @@ func (f *finder) outside(pids []int) error {
 		if err := f.stop(); err != nil {
 			return fmt.Errorf("find other processes with the files: %w", err)
 		}
-		mappings, err := procfs.ReadMapped(&f.buf, f.proc(pid, "maps"), procfs.MapsBudget(), func(dev, inode uint64, sysV bool) {
-			id := ID{Dev: dev, Ino: inode}
-			if sysV {
-				id.IPC = ipcOf(f.root, pid)
-			}
+		mappings, ids, err := f.mapped(pid)
+		for id := range ids {
 			found(id)
-		})
+		}
 		switch kind := unix.Classify(err); {
 		case err == nil && mappings == 0: // 2
 			continue
@@ -63,6 +61,38 @@ func (f *finder) outside(pids []int) error {
 		f.note("other processes that may share files", fmt.Errorf("read the mappings of %d of %d: %w: it needs CAP_SYS_PTRACE", hidden, len(all), unix.ErrNotPermitted))
 	}
 	return nil
+}
+
+// mapsLimit is how long a process's maps may take; longer holds up the search, shorter
+// gives up on a busy host.
+const mapsLimit = 2 * time.Second
+
+// stuck are the processes whose maps do not answer. They are the same for every search.
+var stuck = &unix.Patience{}
+
+// mapped finds which of the files another process maps. Any user can make it hang.
+func (f *finder) mapped(pid int) (mappings int, ids map[ID]bool, err error) {
+	if f.spare == nil {
+		f.spare = &unix.Buffer{}
+	}
+	path, buf, found := f.proc(pid, "maps"), f.spare, map[ID]bool{}
+	n, err2 := 0, error(nil)
+	err = stuck.Try(pid, path, mapsLimit, func() {
+		n, err2 = procfs.ReadMapped(buf, path, procfs.MapsBudget(), func(dev, inode uint64, sysV bool) {
+			id := ID{Dev: dev, Ino: inode}
+			if sysV {
+				id.IPC = ipcOf(f.root, pid)
+			}
+			if f.by[id] != nil {
+				found[id] = true
+			}
+		})
+	})
+	if err != nil {
+		f.spare = nil // it may still be read into
+		return 0, nil, err
+	}
+	return n, found, err2
 }
 
 // outsider marks a file by its number (1).
