@@ -10,17 +10,8 @@ import (
 	"time"
 )
 
-const steppedConfig = `
-period: 300ms
-calm_period: 300ms
-events: perf
-history: none
-cgroups: ["/kill/*"]
-services:
-  - {name: kill, match: "/kill/*", approved: true, target_local_ratio: 0.99}
-mao: {max_binds_per_window: 2, backoff_windows: 1, backoff_cap: 1}
-actuate: {rate: 64MiB}
-`
+// steppedConfig has longer rounds, calm ones too.
+var steppedConfig = strings.Replace(killConfig, "period: 100ms", "period: 300ms\ncalm_period: 300ms", 1)
 
 // stepClock is settimeofday: the wall clock jumps by %d seconds.
 const stepClock = `date -s @$(($(date +%%s) + %d)) >/dev/null`
@@ -75,13 +66,9 @@ func TestLabClockSteps(t *testing.T) {
 	onlyFull(t)
 	g := guest(t, "two", "v2")
 	base := cgroupBase("v2")
-	mustPut(t, g, "/etc/kill.yaml", []byte(steppedConfig))
-	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
 	mustRun(t, g, "sh", "-c", "echo $(date +%s) $(cut -d. -f1 /proc/uptime) > /run/stepped-from")
 	defer mustRun(t, g, "sh", "-c", `read at up < /run/stepped-from; date -s @$((at + $(cut -d. -f1 /proc/uptime) - up)) >/dev/null; rm /run/stepped-from`)
-	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
-	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
-	mustRun(t, g, "homenode-load", "control", "on")
+	toKill(t, g, base, steppedConfig)
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	mustRun(t, g, "sh", "-c", "("+stepsWhileBinding+") </dev/null >/dev/null 2>&1 & homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
 	defer func() {

@@ -3,8 +3,6 @@
 package lab
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,15 +26,7 @@ const showHungry = "for p in NRestarts ActiveState Result; do systemctl show -p 
 func TestLabDebianOutOfMemory(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
-	for from, to := range map[string]string{"systemd/homenode.service": "/etc/systemd/system/homenode.service", "sysusers.d/homenode.conf": "/etc/sysusers.d/homenode.conf", "sysctl.d/homenode.conf": "/etc/sysctl.d/homenode.conf"} {
-		data, err := os.ReadFile(filepath.Join(root, "deploy", from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustPut(t, g, to, data)
-	}
-	mustPut(t, g, "/etc/homenode/agent.yaml", []byte(serviceAgent))
-	mustRun(t, g, "homenode-load", "control", "on")
+	toServe(t, g)
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	defer mustRun(t, g, "sh", "-c", endServed+"; systemctl revert homenode; systemctl daemon-reload; true")
 	t.Cleanup(func() {

@@ -60,14 +60,10 @@ cd /sys/fs/cgroup/made/a 2>/dev/null && cat cpuset.cpus.effective cpuset.mems.ef
 
 const servedLog = "journalctl -u homenode --no-pager -o cat"
 
-// The unit of deploy/ under a systemd. The agent becomes ready, has the four capabilities
-// and no others, counts, binds a unit and a cgroup of processes that are not root's, and
-// moves their pages. Members of its group may read its API, and no other user may. It
-// reloads its configuration, but not a bad one. After a kill it restores the settings and
-// starts again. At its end everything is as it was.
-func TestLabDebianService(t *testing.T) {
-	t.Parallel()
-	g := debianGuest(t)
+// toServe puts what deploy/ has, and a configuration, where a package would, and switches the
+// model on.
+func toServe(t *testing.T, g *Guest) {
+	t.Helper()
 	for from, to := range map[string]string{"systemd/homenode.service": "/etc/systemd/system/homenode.service", "sysusers.d/homenode.conf": "/etc/sysusers.d/homenode.conf", "sysctl.d/homenode.conf": "/etc/sysctl.d/homenode.conf"} {
 		data, err := os.ReadFile(filepath.Join(root, "deploy", from))
 		if err != nil {
@@ -77,6 +73,17 @@ func TestLabDebianService(t *testing.T) {
 	}
 	mustPut(t, g, "/etc/homenode/agent.yaml", []byte(serviceAgent))
 	mustRun(t, g, "homenode-load", "control", "on")
+}
+
+// The unit of deploy/ under a systemd. The agent becomes ready, has the four capabilities
+// and no others, counts, binds a unit and a cgroup of processes that are not root's, and
+// moves their pages. Members of its group may read its API, and no other user may. It
+// reloads its configuration, but not a bad one. After a kill it restores the settings and
+// starts again. At its end everything is as it was.
+func TestLabDebianService(t *testing.T) {
+	t.Parallel()
+	g := debianGuest(t)
+	toServe(t, g)
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	defer mustRun(t, g, "sh", "-c", endServed)
 	t.Cleanup(func() {

@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -42,7 +41,6 @@ const (
 	everythingAllowed = `for c in a b; do echo 0-3 > %[1]s/kill/$c/cpuset.cpus; echo 0-1 > %[1]s/kill/$c/cpuset.mems; done; rm -f /tmp/kill-stop; : > /tmp/kill-writer.log`
 	startBoth         = `homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &
 sh /etc/kill-writer </dev/null >/dev/null 2>&1 & echo $! > /tmp/kill-writer.pid`
-	endAgent   = `killall -9 homenode-agent; while pidof homenode-agent >/dev/null; do sleep 0.05; done; true`
 	endWriter  = `touch /tmp/kill-stop; while kill -0 $(cat /tmp/kill-writer.pid) 2>/dev/null; do sleep 0.05; done; true`
 	setNow     = `cd %s/kill; for c in a b; do for f in cpuset.cpus cpuset.mems; do echo $c/$f $(cat $c/$f); done; done`
 	driftsSeen = `grep -c status=drifted /tmp/kill-agent.log; true`
@@ -57,15 +55,8 @@ func TestLabKilledBesideAnotherWriter(t *testing.T) {
 	g := guest(t, "two", "v2")
 	base := cgroupBase("v2")
 	rng := rand.New(rand.NewPCG(killSeed(), 20))
-	for path, data := range map[string][]byte{"/etc/kill.yaml": []byte(killConfig), "/etc/kill-writer": otherWriter(rng, base)} {
-		if err := g.Put(context.Background(), path, 0o644, data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
-	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
-	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
-	mustRun(t, g, "homenode-load", "control", "on")
+	mustPut(t, g, "/etc/kill-writer", otherWriter(rng, base))
+	toKill(t, g, base, killConfig)
 	c := besideWriter{t: t, g: g, base: base}
 	points := killPoints(t, 6)
 	for i := range points {

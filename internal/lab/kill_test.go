@@ -65,6 +65,20 @@ done
 while [ ! -e /tmp/kill-a.ready ] || [ ! -e /tmp/kill-b.ready ]; do sleep 0.1; done
 `
 
+// toKill starts both workloads for an agent with this configuration, which is run as
+// homenode-agent so that killall finds agents only. They end with the test.
+func toKill(t *testing.T, g *Guest, base, config string) {
+	t.Helper()
+	mustPut(t, g, "/etc/kill.yaml", []byte(config))
+	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
+	t.Cleanup(func() { mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base)) })
+	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
+	mustRun(t, g, "homenode-load", "control", "on")
+}
+
+// endAgent kills it.
+const endAgent = `killall -9 homenode-agent; while pidof homenode-agent >/dev/null; do sleep 0.05; done; true`
+
 const tearDownKill = `killall -9 homenode-load homenode-agent; while pidof homenode-load homenode-agent >/dev/null; do sleep 0.1; done; homenode-load control off; rm -f /tmp/kill-*; rmdir %[1]s/kill/a %[1]s/kill/b %[1]s/kill; true`
 
 // snapshotKill prints what a workload may use, and every setting that differs from
@@ -98,13 +112,7 @@ func TestLabKilledAgentLeavesNothing(t *testing.T) {
 func killAtRandom(t *testing.T, version string, points int) {
 	g := guest(t, "two", version)
 	base := cgroupBase(version)
-	if err := g.Put(context.Background(), "/etc/kill.yaml", 0o644, []byte(killConfig)); err != nil {
-		t.Fatal(err)
-	}
-	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent") // so that killall finds agents only
-	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
-	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
-	mustRun(t, g, "homenode-load", "control", "on")
+	toKill(t, g, base, killConfig)
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	rng := rand.New(rand.NewPCG(killSeed(), 7))
 	acted, acts := 0, 0.0 // acts: after how many seconds of the guest's the agent had changed something
@@ -119,7 +127,7 @@ func killAtRandom(t *testing.T, version string, points int) {
 			acts = g.seconds() - began
 		}
 		mustRun(t, g, "sleep", strconv.FormatFloat(delay, 'f', 3, 64))
-		mustRun(t, g, "sh", "-c", "killall -9 homenode-agent; while pidof homenode-agent >/dev/null; do sleep 0.05; done; true")
+		mustRun(t, g, "sh", "-c", endAgent)
 		left := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 		if left != before {
 			acted++
@@ -167,13 +175,7 @@ func TestLabAgentTerminated(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
 	base := cgroupBase("v2")
-	if err := g.Put(context.Background(), "/etc/kill.yaml", 0o644, []byte(killConfig)); err != nil {
-		t.Fatal(err)
-	}
-	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
-	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
-	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
-	mustRun(t, g, "homenode-load", "control", "on")
+	toKill(t, g, base, killConfig)
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
 	status := ""
