@@ -35,8 +35,11 @@ struct homenode_cache {
 
 /* The line that was replaced; tag 0 = none. */
 struct homenode_victim {
-	uint64_t tag, vline;
-	unsigned char owner; /* its RMID, of an LLC while these are counted */
+	uint64_t tag;
+	union { /* 16 bytes go in registers */
+		uint64_t vline; /* L2 */
+		uint64_t owner; /* LLC: its RMID, while these are counted */
+	};
 };
 
 /* An L2, or an LLC (a power of two ways). */

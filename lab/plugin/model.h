@@ -187,6 +187,8 @@ void homenode_core_unlock(struct homenode_core *core);
 /* Removes a virtual line from the L1s of a core's CPUs. The core is locked. */
 void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline);
 
+#define HOMENODE_RARE __attribute__((cold)) /* out of the way of what is always done */
+
 /* qos.c: counts and limits by class of service, while the guest has them on. */
 static inline bool homenode_qos(const struct homenode_model *m)
 {
@@ -195,13 +197,14 @@ static inline bool homenode_qos(const struct homenode_model *m)
 /* Turns it on or off, as the guest asks. One thread at a time. */
 void homenode_qos_enter(struct homenode_model *m);
 /* homenode_cache_put into the LLC of the vCPU's node, for its class and RMID. */
-struct homenode_victim homenode_qos_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty);
+HOMENODE_RARE struct homenode_victim homenode_qos_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line,
+						       uint64_t dirty);
 /* A line of the LLC was removed. */
-void homenode_qos_drop(struct homenode_model *m, unsigned node, uint64_t at);
+HOMENODE_RARE void homenode_qos_drop(struct homenode_model *m, unsigned node, uint64_t at);
 /* A line between memory and the LLC of cpu's node. */
-void homenode_qos_line(struct homenode_model *m, unsigned cpu, int home, unsigned rmid);
+HOMENODE_RARE void homenode_qos_line(struct homenode_model *m, unsigned cpu, int home, unsigned rmid);
 /* Cycles that a request of the vCPU waits, for its class. */
-unsigned homenode_qos_wait(struct homenode_model *m, struct homenode_vcpu *v);
+HOMENODE_RARE unsigned homenode_qos_wait(struct homenode_model *m, struct homenode_vcpu *v);
 
 /* smt.c: cycles that n instructions take, where a sibling takes issue slots. */
 uint64_t homenode_smt_issue(struct homenode_vcpu *v, uint64_t n);

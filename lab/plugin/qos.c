@@ -52,15 +52,18 @@ void homenode_qos_enter(struct homenode_model *m)
 	__atomic_store_n(&s->qos_applied, want, __ATOMIC_RELEASE);
 }
 
-static void own(struct homenode_model *m, unsigned node, uint64_t at, unsigned char rmid, unsigned char *before)
+/* Returns the owner before. */
+static unsigned char own(struct homenode_model *m, unsigned node, uint64_t at, unsigned char rmid)
 {
-	*before = __atomic_exchange_n(&m->llc[node].owners[at], rmid, __ATOMIC_RELAXED);
-	if (*before == rmid)
-		return;
+	unsigned char before = __atomic_exchange_n(&m->llc[node].owners[at], rmid, __ATOMIC_RELAXED);
+
+	if (before == rmid)
+		return before;
 	if (rmid != NOBODY)
 		__atomic_fetch_add(&m->shared->held[node][rmid], 1, __ATOMIC_RELAXED);
-	if (*before != NOBODY)
-		__atomic_fetch_sub(&m->shared->held[node][*before], 1, __ATOMIC_RELAXED);
+	if (before != NOBODY)
+		__atomic_fetch_sub(&m->shared->held[node][before], 1, __ATOMIC_RELAXED);
+	return before;
 }
 
 static unsigned class_of(const struct homenode_vcpu *v)
@@ -103,15 +106,13 @@ struct homenode_victim homenode_qos_put(struct homenode_model *m, struct homenod
 	uint64_t set = line & c->set_mask, at = set * c->ways + pick(c, set, ways_of(m, v), &v->random);
 	struct homenode_victim gone = { .tag = __atomic_exchange_n(&c->tags[at], (line + 1) | dirty, __ATOMIC_RELAXED) };
 
-	own(m, (unsigned)v->node, at, HOMENODE_PQR_RMID(load(&v->pub->pqr)), &gone.owner);
+	gone.owner = own(m, (unsigned)v->node, at, HOMENODE_PQR_RMID(load(&v->pub->pqr)));
 	return gone;
 }
 
 void homenode_qos_drop(struct homenode_model *m, unsigned node, uint64_t at)
 {
-	unsigned char before;
-
-	own(m, node, at, NOBODY, &before);
+	own(m, node, at, NOBODY);
 }
 
 void homenode_qos_line(struct homenode_model *m, unsigned cpu, int home, unsigned rmid)
