@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The fake keeps the rules that the lab's resctrl keeps (internal/lab TestLabResctrlLimits).
+// The fake keeps the rules that the lab's resctrl keeps (internal/lab TestLabResctrl).
 func TestResctrlKeepsRules(t *testing.T) {
 	f := NewResctrl()
 	f.Start(1)
