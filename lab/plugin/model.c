@@ -118,8 +118,7 @@ static unsigned cpu_of(const struct homenode_model *m, const struct homenode_vcp
 /* Inserts a line into the LLC of the vCPU's node. It must not be there. */
 static inline __attribute__((always_inline)) void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
 {
-	struct homenode_victim gone = homenode_qos(m) ? homenode_qos_put(m, v, line, dirty) :
-							homenode_cache_put(&m->llc[v->node], line, 0, dirty, &v->random);
+	struct homenode_victim gone = homenode_qos(m) ? homenode_qos_put(m, v, line, dirty) : homenode_cache_put(&m->llc[v->node], line, 0, dirty, &v->random);
 
 	if (gone.tag & HOMENODE_DIRTY)
 		write_back(m, v, cpu_of(m, v), (gone.tag & HOMENODE_TAG) - 1, gone.owner);

@@ -198,7 +198,7 @@ static inline bool homenode_qos(const struct homenode_model *m)
 void homenode_qos_enter(struct homenode_model *m);
 /* homenode_cache_put into the LLC of the vCPU's node, for its class and RMID. */
 HOMENODE_RARE struct homenode_victim homenode_qos_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line,
-						       uint64_t dirty);
+						      uint64_t dirty);
 /* A line of the LLC was removed. */
 HOMENODE_RARE void homenode_qos_drop(struct homenode_model *m, unsigned node, uint64_t at);
 /* A line between memory and the LLC of cpu's node. */

@@ -32,9 +32,8 @@ static u64 of_others(const struct group *g, unsigned int node, bool all)
 	const struct group *other;
 	u64 sum = 0;
 
-	list_for_each_entry(other, &resctrl_controls, siblings)
-		if (other != g && (all || other->exclusive))
-			sum |= *ways(other, node);
+	list_for_each_entry(other, &resctrl_controls, siblings) if (other != g && (all || other->exclusive))
+		sum |= *ways(other, node);
 	return sum;
 }
 
@@ -282,11 +281,11 @@ int resctrl_set_mode(struct group *g, const char *text)
 		resctrl_say("Unknown or unsupported mode\n");
 		return -EINVAL;
 	}
-	for_each_domain(node)
-		if (*ways(g, node) & of_others(g, node, true)) {
-			resctrl_say("Schemata overlaps\n");
-			return -EINVAL;
-		}
+	for_each_domain(node) if (*ways(g, node) & of_others(g, node, true))
+	{
+		resctrl_say("Schemata overlaps\n");
+		return -EINVAL;
+	}
 	g->exclusive = true;
 	return 0;
 }

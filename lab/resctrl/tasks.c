@@ -100,9 +100,8 @@ void resctrl_move_all(const struct group *from, const struct group *to)
 	struct task_struct *p, *t;
 
 	rcu_read_lock();
-	for_each_process_thread(p, t)
-		if (!from || belongs(t, from))
-			set_group(t, to);
+	for_each_process_thread(p, t) if (!from || belongs(t, from))
+		set_group(t, to);
 	rcu_read_unlock();
 	if (from)
 		resctrl_sync(cpu_online_mask);
@@ -204,9 +203,8 @@ static int control_cpus(struct group *g, const struct cpumask *want)
 	}
 	cpumask_or(&resctrl_default.cpus, &resctrl_default.cpus, &dropped);
 	set_defaults(&dropped, &resctrl_default);
-	list_for_each_entry(other, &resctrl_controls, siblings)
-		if (other != g)
-			cpumask_andnot(&other->cpus, &other->cpus, want);
+	list_for_each_entry(other, &resctrl_controls, siblings) if (other != g)
+		cpumask_andnot(&other->cpus, &other->cpus, want);
 	cpumask_copy(&g->cpus, want);
 	set_defaults(want, g);
 	list_for_each_entry(other, &resctrl_controls, siblings)
@@ -242,8 +240,7 @@ int resctrl_set_cpus(struct group *g, char *text, bool list)
 	resctrl_say_nothing();
 	cpumask_clear(&want);
 	text = strim(text);
-	err = list ? bitmap_parselist(text, cpumask_bits(&want), nr_cpu_ids) :
-		     bitmap_parse(text, UINT_MAX, cpumask_bits(&want), nr_cpu_ids);
+	err = list ? bitmap_parselist(text, cpumask_bits(&want), nr_cpu_ids) : bitmap_parse(text, UINT_MAX, cpumask_bits(&want), nr_cpu_ids);
 	if (err) {
 		resctrl_say("Bad CPU list/mask\n");
 		return err;
