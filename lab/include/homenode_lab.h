@@ -160,7 +160,7 @@ struct homenode_lab_vcpu {                       /* 2048 bytes */
 	homenode_u64 ordered;                        /* accesses that waited for the other CPUs' clocks */
 	homenode_u64 unordered;                      /* of these, waits given up: the host was too late */
 	struct homenode_lab_sampler sampler[HOMENODE_SAMPLERS];
-	homenode_u64 pqr;			    /* guest: HOMENODE_PQR of the task that runs */
+	homenode_u64 pqr; /* guest: HOMENODE_PQR of the task that runs */
 	homenode_u64 reserved[103];
 };
 

@@ -194,8 +194,7 @@ static bool add_mon_data(struct dentry *dir, struct group *g)
 	unsigned int node;
 	char name[16];
 
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		snprintf(name, sizeof(name), "mon_L3_%02u", node);
 		if (!add_files(add_dir(data, name, g, PLAIN), resctrl_mon_files, g, node))
 			return false;

@@ -41,7 +41,9 @@ static bool rests(u32 rmid)
 {
 	unsigned int node;
 
-	for_each_domain(node) if (held(node, rmid) > resctrl_threshold) return true;
+	for_each_domain(node)
+		if (held(node, rmid) > resctrl_threshold)
+			return true;
 	return false;
 }
 
@@ -124,8 +126,7 @@ static void traffic(u32 rmid, unsigned int node, u64 *total, u64 *local)
 	int cpu;
 
 	*total = *local = 0;
-	for_each_cpu(cpu, cpumask_of_node(node))
-	{
+	for_each_cpu(cpu, cpumask_of_node(node)) {
 		*total += READ_ONCE(homenode_lab->traffic[cpu][rmid].total);
 		*local += READ_ONCE(homenode_lab->traffic[cpu][rmid].local);
 	}
@@ -303,8 +304,9 @@ void resctrl_end(void)
 	struct group *g, *next;
 
 	mutex_lock(&resctrl_lock);
-	list_for_each_entry_safe(g, next, &resctrl_controls, siblings) if (g != &resctrl_default)
-		resctrl_remove(g);
+	list_for_each_entry_safe(g, next, &resctrl_controls, siblings)
+		if (g != &resctrl_default)
+			resctrl_remove(g);
 	list_for_each_entry_safe(g, next, &resctrl_default.mons, siblings)
 		resctrl_remove(g);
 	mutex_unlock(&resctrl_lock);

@@ -32,8 +32,9 @@ static u64 of_others(const struct group *g, unsigned int node, bool all)
 	const struct group *other;
 	u64 sum = 0;
 
-	list_for_each_entry(other, &resctrl_controls, siblings) if (other != g && (all || other->exclusive))
-		sum |= *ways(other, node);
+	list_for_each_entry(other, &resctrl_controls, siblings)
+		if (other != g && (all || other->exclusive))
+			sum |= *ways(other, node);
 	return sum;
 }
 
@@ -51,8 +52,7 @@ int resctrl_init_limits(struct group *g)
 {
 	unsigned int node;
 
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		u64 mask = lowest_run(resctrl_all_ways() & ~of_others(g, node, false));
 
 		if (hweight64(mask) < MIN_WAYS) {
@@ -71,15 +71,13 @@ void resctrl_show_schemata(struct seq_file *out, const struct group *g)
 	const char *between = "";
 
 	seq_puts(out, "    MB:");
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		seq_printf(out, "%s%u=%4llu", between, node, *bandwidth(g, node));
 		between = ";";
 	}
 	seq_puts(out, "\n    L3:");
 	between = "";
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		seq_printf(out, "%s%u=%0*llx", between, node, width, *ways(g, node));
 		between = ";";
 	}
@@ -92,15 +90,13 @@ void resctrl_show_size(struct seq_file *out, const struct group *g)
 	const char *between = "";
 
 	seq_puts(out, "    MB:");
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		seq_printf(out, "%s%u=%llu", between, node, *bandwidth(g, node));
 		between = ";";
 	}
 	seq_puts(out, "\n    L3:");
 	between = "";
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		seq_printf(out, "%s%u=%llu", between, node, homenode_lab->llc_bytes / homenode_lab->llc_ways * hweight64(*ways(g, node)));
 		between = ";";
 	}
@@ -219,8 +215,7 @@ static void set(const struct group *g, const struct wanted *w)
 {
 	unsigned int node;
 
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		if (w->ways_set[node])
 			WRITE_ONCE(*ways(g, node), w->ways[node]);
 		if (w->bandwidth_set[node])
@@ -255,8 +250,7 @@ void resctrl_show_bit_usage(struct seq_file *out)
 	unsigned int node;
 	u64 way;
 
-	for_each_domain(node)
-	{
+	for_each_domain(node) {
 		u64 exclusive = of_others(NULL, node, false), shared = of_others(NULL, node, true) & ~exclusive;
 
 		seq_printf(out, "%s%u=", between, node);
@@ -281,11 +275,11 @@ int resctrl_set_mode(struct group *g, const char *text)
 		resctrl_say("Unknown or unsupported mode\n");
 		return -EINVAL;
 	}
-	for_each_domain(node) if (*ways(g, node) & of_others(g, node, true))
-	{
-		resctrl_say("Schemata overlaps\n");
-		return -EINVAL;
-	}
+	for_each_domain(node)
+		if (*ways(g, node) & of_others(g, node, true)) {
+			resctrl_say("Schemata overlaps\n");
+			return -EINVAL;
+		}
 	g->exclusive = true;
 	return 0;
 }

@@ -100,8 +100,9 @@ void resctrl_move_all(const struct group *from, const struct group *to)
 	struct task_struct *p, *t;
 
 	rcu_read_lock();
-	for_each_process_thread(p, t) if (!from || belongs(t, from))
-		set_group(t, to);
+	for_each_process_thread(p, t)
+		if (!from || belongs(t, from))
+			set_group(t, to);
 	rcu_read_unlock();
 	if (from)
 		resctrl_sync(cpu_online_mask);
@@ -162,8 +163,7 @@ void resctrl_list_tasks(struct seq_file *out, const struct group *g)
 	struct task_struct *p, *t;
 
 	rcu_read_lock();
-	for_each_process_thread(p, t)
-	{
+	for_each_process_thread(p, t) {
 		pid_t pid = belongs(t, g) ? task_pid_vnr(t) : 0;
 
 		if (pid)
@@ -203,8 +203,9 @@ static int control_cpus(struct group *g, const struct cpumask *want)
 	}
 	cpumask_or(&resctrl_default.cpus, &resctrl_default.cpus, &dropped);
 	set_defaults(&dropped, &resctrl_default);
-	list_for_each_entry(other, &resctrl_controls, siblings) if (other != g)
-		cpumask_andnot(&other->cpus, &other->cpus, want);
+	list_for_each_entry(other, &resctrl_controls, siblings)
+		if (other != g)
+			cpumask_andnot(&other->cpus, &other->cpus, want);
 	cpumask_copy(&g->cpus, want);
 	set_defaults(want, g);
 	list_for_each_entry(other, &resctrl_controls, siblings)
