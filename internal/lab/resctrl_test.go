@@ -215,10 +215,10 @@ func limitsByClass(t *testing.T, g *Guest) {
 	keepsRules(t, g)
 }
 
-// fills runs a stream in a class that has a quarter of the ways.
+// fills runs a stream in a class that has a quarter of the ways, which no other class fills.
 func fills(t *testing.T, g *Guest) {
 	t.Helper()
-	mustRun(t, g, "sh", "-c", "echo MB:0=100 > "+resctrlAt+"/c/schemata; "+loadIn("c", "stream --threads 1 --ws 4MiB --seconds 1000 --bind-cpu 0 --bind-mem 0 </dev/null >/dev/null 2>&1")+" & sleep 0.5")
+	mustRun(t, g, "sh", "-c", "cd "+resctrlAt+"; echo MB:0=100 > c/schemata; echo 'L3:0=fff;1=fff' > schemata; "+loadIn("c", "stream --threads 1 --ws 4MiB --seconds 1000 --bind-cpu 0 --bind-mem 0 </dev/null >/dev/null 2>&1")+" & sleep 0.5")
 	const quarter = 512 << 10 / 4
 	held := readDomain(t, g, "c", 0).llc
 	t.Logf("a stream holds %d bytes of its class's %d", held, quarter)
