@@ -28,6 +28,12 @@ const (
 	usualL2Cycles   = 14
 	usualLLCCycles  = 54 // 20 ns
 	usualAtomic     = 18 // as in the lab
+	// Intel's cores have had 10 fill buffers since Nehalem, and 12 since Skylake (Intel 64
+	// and IA-32 Architectures Optimization Reference Manual), and 16 places in the queue
+	// between L2 and L3 (Peter Cordes, stackoverflow.com/questions/39260020). Fewer make a
+	// single core's bandwidth smaller.
+	usualFillBuffers = 12
+	usualSuperqueue  = 16
 	// samePackage is the largest distance at which nodes count as parts of one package,
 	// without a known limit between them.
 	samePackage = 12
@@ -76,7 +82,8 @@ func (f *figures) guess(what string) {
 
 func (f *figures) system() System {
 	f.hz = f.frequency()
-	y := System{Hz: f.hz, Atomic: usualAtomic, Queue: PublishedCurve, Threads: f.threads()}
+	y := System{Hz: f.hz, Atomic: usualAtomic, Queue: PublishedCurve, Threads: f.threads(), Misses: Misses{L1: usualFillBuffers, L2: usualSuperqueue}}
+	f.guess("a core's outstanding misses")
 	y.L2, y.L2Cycles, y.LLCCycles = f.l2(y.Threads), f.hit(2, usualL2Cycles), f.hit(3, usualLLCCycles)
 	for i, n := range f.m.Nodes {
 		latency, transfer := make([]float64, len(f.m.Nodes)), make([]float64, len(f.m.Nodes))

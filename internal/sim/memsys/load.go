@@ -43,7 +43,8 @@ type Region struct {
 	// own.
 	Shared   bool
 	Accesses float64 // per operation, those that miss L1
-	// Parallelism is how many of its misses are outstanding at once: 1 is a pointer chase.
+	// Parallelism is how many of its accesses are outstanding at once, hits and misses alike:
+	// 1 is a pointer chase. A core may bound it (overlap.go).
 	Parallelism float64
 	// Stream: in laps, each line once per lap, in any order: from end to end, or as the
 	// lab's chase goes over one cycle of all lines (a Stream with a Parallelism of 1). A

@@ -125,7 +125,8 @@ func (l *load) effect(s *Solver, t *sums) (e effect) {
 		feedback /= 1 - feedback
 		e.free = 1
 	}
-	e.cycles = [ofDomain]float64{-feedback, more * l.issue * l.byBusy, more * l.issue * l.byIssued}
+	buffers := (t.bounded*l.latency + t.boundedHits*s.sys.LLCCycles) / l.threadsOfCore * s.domains[l.domain].byBusy
+	e.cycles = [ofDomain]float64{-feedback, more * (l.issue*l.byBusy + buffers), more * l.issue * l.byIssued}
 	e.byLatency = more * t.exposed
 	for u := range e.rate {
 		e.rate[u] = -e.free * e.cycles[u]

@@ -144,7 +144,7 @@ func (s *Solver) ownOf(c, m int) float64 {
 // alone.
 func (s *Solver) layLoad(i int, from *Load, warm bool) {
 	l := &s.loads[i]
-	before, stretch, stay, oldRoom := l.cycles, l.stretch, l.stay, l.room
+	before, stretch, stay, threads := l.cycles, l.stretch, l.stay, l.threadsOfCore
 	*l = load{
 		stretch: 1, adding: l.adding, addLatency: l.addLatency,
 		workload: from.Workload, domain: from.Domain, node: s.sys.Domains[from.Domain].Node,
@@ -163,12 +163,12 @@ func (s *Solver) layLoad(i int, from *Load, warm bool) {
 		s.layWork(l, w)
 	}
 	l.last = int32(len(s.regions))
-	room := s.sys.L2 / LineBytes
-	if warm && s.sys.Threads > 1 {
-		room = oldRoom // share will check this
+	if warm && s.sys.Threads > 1 && threads >= 1 { // share will check this
 		l.stretch, l.stay = stretch, stay
+	} else {
+		threads = 1
 	}
-	s.split(l, room)
+	s.split(l, threads)
 	l.cycles = before
 	if !warm || before <= 0 {
 		l.cycles = s.alone(i)
@@ -196,7 +196,7 @@ func (s *Solver) layWork(l *load, w *Work) {
 			all = own * max(1, l.threads)
 		}
 		s.regions = append(s.regions, region{accesses: r.Accesses, own: own, lines: all,
-			exposed: 1 / max(1, r.Parallelism), laps: r.Stream, writes: min(1, max(0, r.Writes))})
+			parallel: max(1, r.Parallelism), laps: r.Stream, writes: min(1, max(0, r.Writes))})
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *Solver) alone(i int) float64 {
 	}
 	sum := l.base + l.near + l.adds*(s.sys.Atomic+s.sys.L2Cycles)
 	for _, r := range s.regions[l.first:l.last] {
-		sum += r.reads * (s.sys.LLCCycles + latency*r.exposed) / 2
+		sum += r.reads * r.far * (s.sys.LLCCycles + latency) / 2
 	}
 	return max(leastCycles, l.slow*sum)
 }

@@ -29,9 +29,17 @@ type System struct {
 	L2Cycles  float64 // of a hit
 	LLCCycles float64
 	Atomic    float64 // cycles of a locked read-modify-write beyond its line
+	Misses    Misses
 	Threads   int     // CPUs of a core
 	// Queue is how latency grows with the load of a server.
 	Queue Queue
+}
+
+// Misses is how many lines a core can wait for at once, by where their buffers are; its
+// threads share them. 0: no limit is known.
+type Misses struct {
+	L1 float64 // beyond L1: fill buffers. They hold what a program asks for, hit or miss
+	L2 float64 // beyond L2: the queue to the LLC, also for lines that a prefetcher asks for
 }
 
 // Node is one NUMA node.

@@ -129,6 +129,23 @@ func (t *twin) stayL2(i int, siblings float64) float64 {
 	return low
 }
 
+// outstanding accesses of a region, for hits of L2 and beyond: as many as it has, and as
+// its thread's part of the core's buffers lets it.
+func (t *twin) outstanding(r Region, siblings float64) (near, far float64) {
+	near, far = r.Parallelism, r.Parallelism
+	l1, l2 := t.sys.Misses.L1, t.sys.Misses.L2
+	if l1 > 0 {
+		near = math.Max(1, math.Min(near, l1/(1+siblings)))
+	}
+	if l2 > 0 {
+		far = math.Max(1, math.Min(far, l2/(1+siblings)))
+	}
+	if l1 > 0 && l1 < l2 && !r.Stream {
+		far = math.Min(near, far)
+	}
+	return near, far
+}
+
 func (t *twin) l2Hits(i int, r Region, stay float64) float64 {
 	_, lines := t.footprint(i, r)
 	x := r.Accesses * stay / lines
@@ -179,7 +196,8 @@ func (t *twin) settle(step float64) (moved float64) {
 		}
 		for _, r := range l.Work.Regions {
 			hits := t.l2Hits(i, r, stay)
-			sum += r.Accesses * hits * t.sys.L2Cycles
+			near, overlap := t.outstanding(r, siblings)
+			sum += r.Accesses * hits * t.sys.L2Cycles / near
 			if hits == 1 {
 				continue
 			}
@@ -191,12 +209,12 @@ func (t *twin) settle(step float64) (moved float64) {
 			if miss == 0 {
 				held[d] += all
 			}
-			sum += asks * (1 - miss) * t.sys.LLCCycles
+			sum += asks * (1 - miss) * t.sys.LLCCycles / overlap
 			dirty := 0.0
 			if r.Writes > 0 {
 				dirty = r.Writes / (1 - (1-miss)*(1-r.Writes))
 			}
-			home(asks*miss, r.Parallelism, asks*miss*dirty)
+			home(asks*miss, overlap, asks*miss*dirty)
 		}
 		if l.Work.Adds > 0 {
 			t.adds(i, siblings, &sum, home, lines, held, room)
@@ -431,6 +449,7 @@ func TestTwin(t *testing.T) {
 func tinySystem(r *detmath.Random) System {
 	n := 1 + r.Below(3)
 	sys := System{Hz: 5e7, L2: 65536, L2Cycles: 12, LLCCycles: 40, Atomic: 18, Threads: 1 + r.Below(2), Queue: Queue(r.Below(2)), Path: make([][][]int, n)}
+	sys.Misses = [...]Misses{{}, {1, 4}, {4, 6}}[r.Below(3)]
 	for c := range n {
 		sys.Nodes = append(sys.Nodes, Node{CPUs: 4, Memory: 1 << 30, Server: Server{Cycles: 5 + 30*r.Float()}})
 		sys.Domains = append(sys.Domains, Domain{Node: c, CPUs: 4, LLC: 1 << 19})
