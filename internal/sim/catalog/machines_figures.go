@@ -45,6 +45,7 @@ func (f figures) system(m machine.Machine, name string) memsys.System {
 	}
 	y.Name, y.How, y.From, y.Hz = name, unit.HowEstimated, f.from, f.hz
 	for i := range y.Nodes { // 2
+		y.InLLC[i] *= stretch
 		for j := range y.Nodes {
 			y.Latency[i][j] *= longer * stretch
 			if i == j {

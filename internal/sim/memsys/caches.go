@@ -54,17 +54,25 @@ type domain struct {
 	busy, issued float64 // CPUs, and issue cycles per cycle: smt.go
 	used, issues float64 // the same, as its loads have them
 	siblings     float64
-	byBusy       float64           // derivative of siblings
+	byBusy       float64 // derivative of siblings
+	fabric       server
 	pace         [ofDomain]float64 // newton.go
 	residual     [ofDomain]float64
 }
 
-func (d *domain) clear() { d.held, d.asked, d.used, d.issues = 0, 0, 0, 0 }
+func (d *domain) clear() {
+	d.held, d.asked, d.used, d.issues = 0, 0, 0, 0
+	d.fabric.lines = 0
+}
 
 // layDomain starts with the T of the last call, or as if everything missed.
 func (s *Solver) layDomain(i int, warm bool) {
 	d := &s.domains[i]
-	d.pace, d.residual = [ofDomain]float64{1, 1, 1}, [ofDomain]float64{}
+	d.pace, d.residual = [ofDomain]float64{1, 1, 1, 1}, [ofDomain]float64{}
+	d.fabric.pace, d.fabric.residual = 1, 0
+	if !warm || len(d.loads) == 0 {
+		d.fabric.set(0)
+	}
 	s.fill(i)
 	if !warm || !(d.stay > 0) || math.IsInf(d.stay, 1) {
 		d.stay = 0

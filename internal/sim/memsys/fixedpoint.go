@@ -110,6 +110,7 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	for m, share := range home {
 		latency += share * pairs[m].latency
 	}
+	latency += d.fabric.wait
 	if l.adding.adder >= 0 {
 		l.addLatency = s.costOfAdds(i)
 	}
@@ -133,6 +134,7 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	}
 	l.reads, l.back, l.held, l.latency, l.misses = t.reads, t.back, t.held, latency, t.all
 	s.spread(l, home, pairs, &t)
+	d.fabric.lines += l.rate * (t.reads + t.back)
 	d.held += t.held
 	d.used += l.rate * l.cycles
 	d.issues += l.rate * l.issue

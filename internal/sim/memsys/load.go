@@ -61,8 +61,9 @@ type Result struct {
 	Loads   []LoadResult // parallel to the loads
 	Nodes   []ServerResult
 	Links   []ServerResult
-	Rounds  int     // rounds of iteration
-	Residue float64 // the largest relative change of cycles/op in the last round
+	Fabrics []ServerResult // by domain
+	Rounds  int            // rounds of iteration
+	Residue float64        // the largest relative change of cycles/op in the last round
 }
 
 // LoadResult is the result of a Load, per operation unless the line says otherwise.
@@ -79,7 +80,7 @@ type LoadResult struct {
 	Latency          float64 // mean cycles of a DRAM read
 }
 
-// ServerResult is the state of a controller or a link.
+// ServerResult is the state of a controller, a link or a fabric.
 type ServerResult struct {
 	Lines       float64 // per cycle
 	Utilisation float64 // 0 … 1; 0 where no limit is known

@@ -77,6 +77,7 @@ func (s *Solver) adopt(sys *System) {
 	s.domains = make([]domain, len(sys.Domains))
 	for i, d := range sys.Domains {
 		s.domains[i] = domain{node: d.Node, cpus: d.CPUs, cores: d.CPUs / float64(max(1, sys.Threads)), lines: d.LLC / LineBytes}
+		s.domains[i].fabric.init(d.Fabric, sys.Queue, d.Idle)
 	}
 	s.domainsOf = make([][]int32, s.nodes)
 	for i, d := range s.domains {

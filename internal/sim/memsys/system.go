@@ -20,8 +20,10 @@ type System struct {
 	Links   []Server // directed
 	// Latency[c][m] is the cycles of a dependent read by a CPU of node c from the memory of
 	// node m, with nothing else running. Transfer is the same for a line that another core
-	// on node m has modified.
+	// on node m, below another LLC, has modified.
 	Latency, Transfer [][]float64
+	// InLLC[c] is Transfer between cores below one LLC of node c; nil: as Transfer[c][c].
+	InLLC []float64
 	// Path[c][m] lists the links that a line takes from m's memory to c's CPUs.
 	Path [][][]int
 
@@ -30,7 +32,7 @@ type System struct {
 	LLCCycles float64
 	Atomic    float64 // cycles of a locked read-modify-write beyond its line
 	Misses    Misses
-	Threads   int     // CPUs of a core
+	Threads   int // CPUs of a core
 	// Queue is how latency grows with the load of a server.
 	Queue Queue
 }
@@ -55,6 +57,10 @@ type Domain struct {
 	Node int
 	CPUs float64
 	LLC  float64 // bytes
+	// Fabric carries what it reads from memory, any node's, and writes back: a CCD's way to
+	// the rest of its package. Idle is the part of the idle latency that is spent there.
+	Fabric Server
+	Idle   float64
 }
 
 // Server serves lines: a controller or one direction of a link.
