@@ -25,10 +25,12 @@ const (
 	usualLLCCycles  = 54 // 20 ns
 	usualAtomic     = 18 // as in the lab
 	// Intel's cores have had 10 fill buffers since Nehalem, and 12 since Skylake (Intel 64
-	// and IA-32 Architectures Optimization Reference Manual). 16 places in the queue between
-	// L2 and L3 is the figure commonly given. Fewer make a single core's bandwidth smaller.
+	// and IA-32 Architectures Optimization Reference Manual). The queue between L2 and L3 is
+	// commonly given as 16 there, but an Opteron 6272 has 8.6 lines outstanding by what one
+	// thread reads (docs/limits.md): 12 is between. Fewer make a single core's bandwidth
+	// smaller.
 	usualFillBuffers = 12
-	usualSuperqueue  = 16
+	usualSuperqueue  = 12
 )
 
 // FromMachine is the system of any machine. Figures are those of its profile. Without a
@@ -87,8 +89,8 @@ func (f *figures) system() System {
 		y.Nodes = append(y.Nodes, Node{ID: n.ID, CPUs: float64(n.CPUs.Len()), Memory: float64(n.Memory.Or(0))})
 		y.Domains = append(y.Domains, f.domains(i)...)
 	}
-	y.Misses = f.misses()
 	f.controllers(&y)
+	y.Misses = f.misses(&y)
 	f.links(&y)
 	return y
 }
@@ -112,20 +114,35 @@ func (f *figures) frequency() float64 {
 }
 
 // misses are the lines that a core can wait for. With a profile they follow from what one
-// CPU reads of its own memory, by Little's law: bandwidth × latency / a line.
-func (f *figures) misses() Misses {
+// CPU reads of its own memory, by Little's law: bandwidth × latency / a line, where it makes
+// some of that latency by its own load.
+func (f *figures) misses(y *System) Misses {
 	for _, row := range f.p.Policies {
 		bytes, ok := row.Median.Get()
-		if row.Policy != "local" || row.Work != "read" || row.CPU < 0 || !ok || bytes <= 0 {
+		node, ok2 := f.m.NodeOf(row.CPU)
+		if row.Policy != "local" || row.Work != "read" || !ok || !ok2 || bytes <= 0 {
 			continue
 		}
-		if node, ok := f.m.NodeOf(row.CPU); ok {
-			lines := max(1, bytes*f.latency(node, node)/LineBytes)
-			return Misses{L1: min(usualFillBuffers, lines), L2: lines}
+		for i := range y.Nodes {
+			if y.Nodes[i].ID == node {
+				perCycle := bytes / f.hz / LineBytes
+				lines := max(1, perCycle*y.Latency[i][i]*y.Nodes[i].loaded(perCycle*y.Nodes[i].Cycles))
+				return Misses{L1: min(usualFillBuffers, lines), L2: lines}
+			}
 		}
 	}
 	f.guess("a core's outstanding misses")
 	return Misses{L1: usualFillBuffers, L2: usualSuperqueue}
+}
+
+// loaded is a measured server's latency as a multiple of the idle one.
+func (s *Server) loaded(busy float64) (y float64) {
+	if len(s.Curve) > 0 {
+		y, _ = curveAt(s.Curve, min(1, busy))
+		return y
+	}
+	y, _ = defaultAt(min(1, busy))
+	return y
 }
 
 // threads is the number of CPUs of a core, for most cores.
