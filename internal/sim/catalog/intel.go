@@ -57,7 +57,7 @@ func quadE7() (machine.Machine, memsys.System) {
 //
 //   - 96 GiB a node, distance 21: our choice. Latencies: the usual ones by distance.
 //   - 105 GB/s of a node: 0.82 of six channels of DDR4-2666.
-//   - 16.8 GB/s a link each way: what leaves node 0 with all memory there (its traffic less
+//   - 16.5 GB/s a link each way: what leaves node 0 with all memory there (its traffic less
 //     the local share), by three links; 20.8 is the data sheet's limit.
 func quadGold() (machine.Machine, memsys.System) {
 	m := layout{
@@ -65,7 +65,7 @@ func quadGold() (machine.Machine, memsys.System) {
 		l2: unit.MiB, llc: 22 * unit.MiB, memory: 96 * unit.GiB, distances: symmetric(4, 21),
 	}.machine()
 	return m, figures{
-		hz: 2.1e9, bandwidth: 105e9, links: meshed(4, 16.8e9),
+		hz: 2.1e9, bandwidth: 105e9, links: meshed(4, 16.5e9),
 		from: "cores, caches and clock: the data sheet; links: from measured traffic; latencies: a two-socket Skylake's, by SLIT distance; a node's bandwidth: of the data sheet's peak; waits on links are a guess",
 	}.system(m, QuadGold)
 }

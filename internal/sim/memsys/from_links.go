@@ -28,7 +28,7 @@ const (
 	// was 50 to 66 % less than modelled (docs/limits.md): 1/1.58.
 	together = 0.63
 	// linkShare and its fall with the root of the packages, on two measured machines: 34.3
-	// GB/s between two Skylakes of 105 GB/s, where it says 42; 16.8 between each two of four
+	// GB/s between two Skylakes of 105 GB/s, where it says 42; 16.5 between each two of four
 	// Gold 6130, where it says 17.0 (from membind rows of the measured placements: what
 	// leaves the full node, by three links).
 	linkShare = 0.4

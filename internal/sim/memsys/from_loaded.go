@@ -81,7 +81,7 @@ func (f *figures) peak(n machine.Node) float64 {
 
 // Memory bandwidth that was not measured, bytes/s. Makers give a core about as much whatever
 // the generation: 3.75 GB/s of a Skylake of 28 cores and 105 GB/s. Held to others: four
-// modules of an Opteron 6272 have 16.4 (estimate 15), a Gold 6130 of 16 cores serves 75
+// modules of an Opteron 6272 have 16.4 (estimate 15), a Gold 6130 of 16 cores serves 73
 // (estimate 60), a Xeon E5-2683 v4 of 16 moves 44 to 49 for programs that saturate it
 // (estimate 60). One channel is the least.
 const (
