@@ -4,6 +4,7 @@ package memsys
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ func (f *figures) controllers(y *System) {
 		for _, p := range curve.Points {
 			bytes = math.Max(bytes, p.Bandwidth.Median.Or(0)/nodes) // 2
 		}
+		f.checkCurve(curve, y.Latency[i][i]/f.hz*1e9)
 		y.Nodes[i].Server = Server{Cycles: LineBytes * f.hz / bytes, Curve: points(curve, bytes*nodes, y.Latency[i][i]/f.hz*1e9)}
 	}
 }
@@ -111,6 +113,17 @@ func (f *figures) modules(n machine.Node) float64 {
 		return float64(pairs)
 	}
 	return float64(cores)
+}
+
+// checkCurve tells of a loaded latency below the idle one, by more than noise. Such points
+// count as idle.
+func (f *figures) checkCurve(c profile.Curve, idle float64) {
+	for _, p := range c.Points {
+		if ns, ok := p.Latency.Median.Get(); ok && ns < 0.9*idle {
+			f.guess(fmt.Sprintf("waits at light load, as %q has a loaded latency below the idle %.0f ns", c.Name, idle))
+			return
+		}
+	}
 }
 
 // points is number 3.

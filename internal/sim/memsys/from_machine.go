@@ -198,7 +198,7 @@ func (f *figures) hit(level int, usual float64) float64 {
 // latency is in seconds: measured, the firmware's, or the local one scaled by distance;
 // plain SLIT numbers promise too much (machine.SLITExcess).
 func (f *figures) latency(from, to int) float64 {
-	if l, ok := f.p.LatencyBetween(from, to); ok {
+	if l, ok := f.p.LatencyBetween(from, to); ok && !f.nearerThanLocal(from, to, l) {
 		return l.Median.Or(0) / 1e9
 	}
 	if ns, ok := f.firmware(from, to); ok && len(f.p.Latency) == 0 && f.allFirmware(from) {
@@ -215,6 +215,19 @@ func (f *figures) latency(from, to int) float64 {
 	}
 	const unknown = 2 * machine.LocalDistance
 	return local * machine.LatencyRatio(f.m.Distance(from, to).Or(unknown), machine.SLITExcess)
+}
+
+// nearerThanLocal reports that a profile has another node's memory nearer than the own one,
+// by more than noise. It contradicts itself there, and the distance is believed instead.
+func (f *figures) nearerThanLocal(from, to int, l profile.Figure) bool {
+	const noise = 0.95
+	local, ok := f.p.LatencyBetween(from, from)
+	own, ns := local.Median.Or(0), l.Median.Or(0)
+	if from == to || !ok || ns >= noise*own {
+		return false
+	}
+	f.guess(fmt.Sprintf("latencies by distance, as that from node %d to %d is %.0f ns, below the local %.0f", from, to, ns, own))
+	return true
 }
 
 // allFirmware reports that HMAT has a node's latency to all memory. Usually it has only
