@@ -133,11 +133,18 @@ func (p *printer) histogram(h agent.Histogram) {
 	p.line("_count", float64(h.Count), nil)
 }
 
-// value writes a figure with its source. It writes nothing if the figure is
-// unknown.
+// value writes a figure. It writes nothing if the figure is unknown. How it is known is
+// not a label of it: the series would end, and another begin, when that changes.
 func value(p *printer, v unit.Value[float64], labels ...string) {
 	if x, ok := v.Get(); ok {
-		p.series(x, append(slices.Clone(labels), "source", v.How.String())...)
+		p.series(x, labels...)
+	}
+}
+
+// source writes how a figure is known. It writes nothing if the figure is unknown.
+func source(p *printer, v unit.Value[float64], figure string, labels ...string) {
+	if v.Known() {
+		p.series(1, append(slices.Clone(labels), "figure", figure, "source", v.How.String())...)
 	}
 }
 
@@ -212,13 +219,15 @@ func eachService(in *MetricsInput, f func(name string, s service)) {
 }
 
 // counted writes a counter for each key, in order; a key may hold several labels' values.
-func counted(p *printer, by map[string]uint64, labels ...string) {
-	keys := make([]string, 0, len(by))
+// Those of always are there from the start, with 0: a counter that begins with 1 hides its
+// first event from rate() and increase().
+func counted(p *printer, by map[string]uint64, always []string, labels ...string) {
+	keys := slices.Clone(always)
 	for k := range by {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Compact(keys) {
 		var pairs []string
 		for i, part := range strings.SplitN(k, " ", len(labels)) {
 			pairs = append(pairs, labels[i], part)
