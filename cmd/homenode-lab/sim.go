@@ -278,11 +278,14 @@ func simList(w io.Writer, output, head string, rows [][2]string) error {
 			Name  string `json:"name"`
 			About string `json:"about"`
 		}
-		all := []row{}
+		list := struct {
+			Schema  int   `json:"schema"` // 1
+			Entries []row `json:"entries"`
+		}{1, []row{}}
 		for _, r := range rows {
-			all = append(all, row{r[0], r[1]})
+			list.Entries = append(list.Entries, row{r[0], r[1]})
 		}
-		return schema.NewEncoder(w).Encode(all)
+		return schema.NewEncoder(w).Encode(list)
 	}
 	_, err := fmt.Fprintf(w, "%s\n\n", head)
 	for _, r := range rows {

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
-	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -112,11 +112,11 @@ func (f migrateFlags) nodes(j *migrate.Job) (err error) {
 	if f.to == "" {
 		return errors.New("nowhere to move to: give --to, such as --to 1")
 	}
-	if j.To, err = set.ParseNodes(f.to); err != nil {
-		return fmt.Errorf("--to: %w", err)
+	if j.To, err = source.Nodes("to", f.to); err != nil {
+		return err
 	}
-	if j.From, err = set.ParseNodes(f.from); err != nil {
-		return fmt.Errorf("--from: %w", err)
+	if j.From, err = source.Nodes("from", f.from); err != nil {
+		return err
 	}
 	if j.To.IsEmpty() {
 		return fmt.Errorf("--to %q: it names no node", f.to)

@@ -4,16 +4,14 @@ package serve
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"homenode/internal/agent"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -87,39 +85,7 @@ func (p *printer) line(suffix string, v float64, labels []string) {
 		p.headed = true
 		p.out.WriteString("# HELP " + p.family.name + " " + p.family.help + "\n# TYPE " + p.family.name + " " + p.family.kind + "\n")
 	}
-	p.out.WriteString(p.family.name + suffix)
-	for i := 0; i+1 < len(labels); i += 2 {
-		sep := ","
-		if i == 0 {
-			sep = "{"
-		}
-		p.out.WriteString(sep + labels[i] + `="` + escape(labels[i+1]) + `"`)
-	}
-	if len(labels) > 1 {
-		p.out.WriteByte('}')
-	}
-	p.out.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
-}
-
-var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-// escape keeps a label's value on its line, and removes what a terminal would obey: a
-// cgroup may have any name. Different names stay different labels.
-func escape(s string) string {
-	var out strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&out, `\x%02x`, s[0])
-		case r != '\n' && !unicode.IsPrint(r):
-			fmt.Fprintf(&out, `\u%04x`, r)
-		default:
-			out.WriteRune(r)
-		}
-		s = s[size:]
-	}
-	return escaper.Replace(out.String())
+	p.out.WriteString(render.MetricSeries(p.family.name+suffix, labels...) + " " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
 }
 
 func (p *printer) histogram(h agent.Histogram) {
