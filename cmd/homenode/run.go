@@ -34,7 +34,7 @@ type runFlags struct {
 
 // addFlags adds the flags that place a program.
 func (f *runFlags) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.nodes, "nodes", "", "nodes of the memory policy: 0, 0-1,4 or all")
+	cmd.Flags().StringVar(&f.nodes, "nodes", "", "nodes of the memory policy: 0, 0-1,4, all, !0, +0 or a device such as netdev:eth0")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "memory policy: "+launch.Policies()+"; default with --nodes: bind")
 	cmd.Flags().StringVar(&f.cpus, "cpus", "", "CPUs to run on: 0-3, or all; default with bind, preferred, preferred-many and local: those of --nodes")
 	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB; without that much room on the nodes or below a cgroup's limit it is not started")

@@ -15,7 +15,7 @@ import (
 func TestYAMLIsTheJSON(t *testing.T) {
 	for args, want := range map[string]string{
 		"json": "{\"schema\":1,\"names\":[],\"x\":\"a\\u009bb\"}\n{\"schema\":1,\"names\":[],\"x\":\"a\\u009bb\"}\n",
-		"yaml": "schema: 1\nnames: []\nx: \"a\\x9bb\"\n---\nschema: 1\nnames: []\nx: \"a\\x9bb\"\n",
+		"yaml": "schema: 1\nnames: []\nx: \"a\\x9Bb\"\n---\nschema: 1\nnames: []\nx: \"a\\x9Bb\"\n",
 	} {
 		var output string
 		var out bytes.Buffer

@@ -86,7 +86,7 @@ func JSONEverywhere(t *testing.T, root *cobra.Command, without map[string]string
 			return
 		}
 		flag := cmd.LocalFlags().Lookup("output")
-		has := flag != nil && strings.Contains(flag.Usage, "json, yaml")
+		has := flag != nil && strings.Contains(flag.Usage, "json") && strings.Contains(flag.Usage, "yaml")
 		seen[name] = true
 		switch why := without[name]; {
 		case !has && why == "":
