@@ -45,7 +45,7 @@ control > actuate | replay | interference
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
 snapshot | render/field
 window/windowtest > window
-migration
+migration | placement
 action
 profile
 machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/picture > render

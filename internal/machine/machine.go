@@ -168,6 +168,11 @@ const (
 	CXLMemory   DeviceClass = "cxl"
 )
 
+// DeviceClasses are all of them.
+func DeviceClasses() []DeviceClass {
+	return []DeviceClass{Network, Storage, GPU, Accelerator, CXLMemory}
+}
+
 // CPU is a logical CPU. Package, Die, Core, L2 and LLC are indexes into the
 // machine's slices of the same name, not the kernel's numbers: those are not
 // unique over a machine (core_id) or missing (die_id -1). All five are unknown
