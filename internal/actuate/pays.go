@@ -22,7 +22,7 @@ func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 	j.Pays = unit.Some(migration.Pays(migration.Stake{
 		Bytes: p.all, RemoteRate: r.remoteRate(j, wl, p), Difference: r.costs.Difference(cpus, p.by, j.Nodes), Horizon: r.cfg.Horizon,
 		CPU: wl.CPU, Stalled: window.FeaturesOf(*wl, r.w.Length).MSR, Part: r.partOf(j, wl, p), Slower: r.costs.Slower(cpus, p.by, j.Nodes),
-		Requests: migration.RequestsOf(wl, r.w.Length, r.costs.Local(cpus)), Fill: fill, Crowded: crowded,
+		Requests: migration.RequestsOf(unit.OptOf(wl.Loads()), wl.UncoreRequests, r.w.Length, r.costs.Local(cpus)), Fill: fill, Crowded: crowded,
 		PerByte: r.costs.Price(p.by, j.Nodes, false), Undone: r.undone(j, p), Ratio: r.cfg.PayRatio,
 		Private: p.anon, Enough: j.Floor + r.threshold(p),
 	}))

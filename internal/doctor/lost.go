@@ -99,7 +99,7 @@ func (l view) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float
 // requests are what can explain its stall cycles, where latencies are known.
 func (l view) requests(w window.Workload) unit.Opt[migration.Requests] {
 	ns, ok := l.localLatency()
-	return migration.RequestsOf(&w, l.Length, unit.Value[float64]{V: unit.OptOf(ns/1e9, ok)})
+	return migration.RequestsOf(unit.OptOf(w.Loads()), w.UncoreRequests, l.Length, unit.Value[float64]{V: unit.OptOf(ns/1e9, ok)})
 }
 
 // unoverlapped is the extra time of all remote reads over local ones, one after the

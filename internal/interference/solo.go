@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Range is an estimate and its interval. 17 of 18 measured programs lie in theirs.
+// Range is an estimate and its interval. 16 of 18 measured programs lie in theirs.
 type Range struct {
 	Expected float64 `json:"expected"`
 	Low      float64 `json:"low"`

@@ -8,7 +8,6 @@ import (
 
 	"homenode/internal/set"
 	"homenode/internal/unit"
-	"homenode/internal/window"
 )
 
 // Excess is the share of all waiting for loads that ends when the remote ones become
@@ -39,10 +38,11 @@ type Requests struct {
 	LocalLoad float64 // seconds of a load from the own node
 }
 
-// RequestsOf is a window's requests; local is seconds of a load from the own node.
-func RequestsOf(wl *window.Workload, length time.Duration, local unit.Value[float64]) unit.Opt[Requests] {
-	loads, ok := wl.Loads()
-	beyond, counted := wl.UncoreRequests.Get()
+// RequestsOf is the requests of a period: loads from memory, those beyond the private
+// caches, and seconds of a load from the own node.
+func RequestsOf(memory unit.Opt[float64], all unit.Value[uint64], length time.Duration, local unit.Value[float64]) unit.Opt[Requests] {
+	loads, ok := memory.Get()
+	beyond, counted := all.Get()
 	seconds := length.Seconds()
 	ns, known := local.Get()
 	if !ok || !counted || !known || seconds <= 0 || loads <= 0 {
