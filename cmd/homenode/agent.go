@@ -103,6 +103,7 @@ func useProfile(c *agent.Config) error {
 		return fmt.Errorf("profile of the configuration: %w", err)
 	}
 	c.Actuate.Profile = &p
+	c.MAO = c.MAO.WithProfile(&p)
 	return nil
 }
 
