@@ -4,11 +4,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,8 +38,8 @@ func handoverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := syscall.Kill(before.PID, syscall.SIGUSR2); err != nil {
-				return exit.Precondition(fmt.Errorf("signal the agent, pid %d: %w", before.PID, err))
+			if err := serve.AskHandover(before.PID); err != nil {
+				return exit.Precondition(err)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
@@ -93,7 +91,7 @@ func awaitHandover(ctx context.Context, dir string, before agent.Status) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if errors.Is(syscall.Kill(before.PID, 0), syscall.ESRCH) {
+		if !serve.Runs(before.PID) {
 			return fmt.Errorf("the agent, pid %d, has ended: its log says why; what it set is put back by its service, its next start or 'homenode restore'", before.PID)
 		}
 		if now, err := agent.ReadStatus(dir); err == nil && now.PID == before.PID && now.Started.After(before.Started) {

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -84,6 +85,17 @@ func Hangups() chan os.Signal {
 
 // Hear makes signals that were ignored meanwhile (unix.Reexec) heard again.
 func Hear(hangup chan os.Signal) { signal.Notify(hangup, syscall.SIGHUP, syscall.SIGUSR2) }
+
+// AskHandover asks another process, an agent, for what Hangups hears.
+func AskHandover(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
+		return fmt.Errorf("signal the agent, pid %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Runs reports whether there is a process of that number.
+func Runs(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // reloadOnHangup reloads on SIGHUP, which systemd sends for Type=notify-reload and
 // 'systemctl reload', and hands over on SIGUSR2.
