@@ -51,7 +51,7 @@ systemd-analyze verify --man=no "$work/homenode.service" > "$work/verify" 2>&1 |
 if grep -v -e RestartSteps -e RestartMaxDelaySec "$work/verify" | grep -q homenode; then cat "$work/verify" >&2; fail "systemd-analyze verify found something"; fi
 say "systemd-analyze verify: clean"
 rpm=$(echo "$out"/homenode-[0-9]*.x86_64.rpm)
-mkdir "$work/rpm" && (cd "$work/rpm" && rpm2cpio "$rpm" | cpio -idm --quiet)
+mkdir "$work/rpm" && (cd "$work/rpm" && rpm2cpio "$rpm" | cpio -idm --quiet --no-absolute-filenames)
 rpm -qpl "$rpm" 2>/dev/null | grep -qx /usr/bin/homenode || fail "the rpm has no /usr/bin/homenode"
 rm -rf "$work/deb/usr/share/lintian" "$work/rpm/usr/share/lintian"
 diff -r "$work/deb" "$work/rpm" || fail "deb and rpm have different files"

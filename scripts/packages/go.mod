@@ -7,7 +7,6 @@ tool github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 require (
 	github.com/google/go-containerregistry v0.20.6
 	github.com/goreleaser/nfpm/v2 v2.43.4
-	github.com/ulikunitz/xz v0.5.15
 )
 
 require (
@@ -62,6 +61,7 @@ require (
 	github.com/shopspring/decimal v1.4.0 // indirect
 	github.com/skeema/knownhosts v1.3.1 // indirect
 	github.com/spf13/cast v1.7.1 // indirect
+	github.com/ulikunitz/xz v0.5.15 // indirect
 	github.com/vbatts/tar-split v0.12.1 // indirect
 	github.com/xanzy/ssh-agent v0.3.3 // indirect
 	gitlab.com/digitalxero/go-conventional-commit v1.0.7 // indirect

@@ -88,9 +88,9 @@ func (r release) pack(stage, arch string) error {
 		if err := r.sbom(filepath.Join(stage, name, "usr/bin", name), name, arch); err != nil {
 			return fmt.Errorf("sbom of %s: %w", name, err)
 		}
-	}
-	if err := r.tarball(stage, arch); err != nil {
-		return fmt.Errorf("tarball: %w", err)
+		if err := r.tarball(stage, name, arch); err != nil {
+			return fmt.Errorf("tarball of %s: %w", name, err)
+		}
 	}
 	if err := r.image(stage, arch); err != nil {
 		return fmt.Errorf("image: %w", err)

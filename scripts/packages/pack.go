@@ -5,6 +5,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -23,7 +24,6 @@ import (
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb" // the formats register themselves
 	_ "github.com/goreleaser/nfpm/v2/rpm"
-	"github.com/ulikunitz/xz"
 )
 
 // packageOf makes one package from its description in deploy/packages.
@@ -70,25 +70,23 @@ func create(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// tarball has the trees of both packages below one folder, with usr/ left out: it may be
-// unpacked anywhere.
-func (r release) tarball(stage, arch string) error {
-	top := fmt.Sprintf("homenode-%s-linux-%s", r.version, arch)
-	return create(r.file(top+".tar.xz"), func(out io.Writer) error {
-		x, err := xz.WriterConfig{DictCap: 16 << 20}.NewWriter(out)
+// tarball has a package's tree below one folder, with usr/ left out: it may be unpacked
+// anywhere.
+func (r release) tarball(stage, name, arch string) error {
+	top := fmt.Sprintf("%s-%s-linux-%s", name, r.version, arch)
+	return create(r.file(top+".tar.gz"), func(out io.Writer) error {
+		z, err := gzip.NewWriterLevel(out, gzip.BestCompression)
 		if err != nil {
 			return err
 		}
-		w := tar.NewWriter(x)
-		for _, name := range []string{"homenode", "homenode-lab"} {
-			err = errors.Join(err, r.addTree(w, filepath.Join(stage, name), func(path string) string {
-				if strings.HasPrefix(path, "usr/share/lintian") {
-					return ""
-				}
-				return filepath.Join(top, strings.TrimPrefix(path, "usr/"))
-			}))
-		}
-		return errors.Join(err, w.Close(), x.Close())
+		w := tar.NewWriter(z)
+		err = r.addTree(w, filepath.Join(stage, name), func(path string) string {
+			if strings.HasPrefix(path, "usr/share/lintian") {
+				return ""
+			}
+			return filepath.Join(top, strings.TrimPrefix(path, "usr/"))
+		})
+		return errors.Join(err, w.Close(), z.Close())
 	})
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io/fs"
@@ -144,8 +145,9 @@ func (r release) changelog(folder string) error {
 	return nil
 }
 
-// maintainer stands in the packages. The project has no address so far.
-const maintainer = "homenode maintainers <homenode@localhost.localdomain>"
+// maintainer stands in the packages. The project has no address so far: whoever publishes a
+// release names one in HOMENODE_MAINTAINER (docs/release.md).
+var maintainer = cmp.Or(os.Getenv("HOMENODE_MAINTAINER"), "homenode maintainers <homenode@localhost.localdomain>")
 
 func compressAll(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.1"))
