@@ -7,7 +7,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false -trimpath
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup tools man reference docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
@@ -35,6 +35,9 @@ man: build ## man pages of both programs: build/man
 
 reference: build ## docs/reference: what the commands and their flags are
 	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
+
+packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages
+	@scripts/packages.sh
 
 docs: tools ## the documentation as a site: build/docs/index.html
 	@scripts/docs.sh

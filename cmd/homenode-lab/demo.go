@@ -44,9 +44,9 @@ func demoCommand() *cobra.Command {
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, f) },
 	}
-	cmd.Flags().StringVar(&f.lab.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
+	cmd.Flags().StringVar(&f.lab.dir, "lab", "", labHelp)
 	cmd.Flags().StringVar(&f.lab.shapes, "shapes", "", "folder of shape files, instead of the program's own")
-	cmd.Flags().StringVar(&f.mixes, "mixes", "lab/mixes", "folder of the mixes")
+	cmd.Flags().StringVar(&f.mixes, "mixes", "", "folder of the mixes (default: lab/mixes, or where they are installed)")
 	cmd.Flags().StringVar(&f.mix, "mix", "first-light", "mix of workloads: its name, or a file")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent's configuration file; default: the mix's, NAME-agent.yaml")
 	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "folder for demo.json, demo.html and demo.md")
@@ -161,7 +161,7 @@ func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
 	if err := f.check(); err != nil {
 		return demo.Options{}, exit.BadInput(err)
 	}
-	path, err := mixFile(f.mixes, f.mix)
+	path, err := f.mixFile()
 	if err != nil {
 		return demo.Options{}, exit.BadInput(err)
 	}
@@ -236,9 +236,23 @@ const (
 
 func beside(mix, suffix string) string { return strings.TrimSuffix(mix, ".yaml") + suffix }
 
+// mixFile finds the mix that the flags name.
+func (f demoFlags) mixFile() (string, error) {
+	if isMixFile(f.mix) {
+		return f.mix, nil
+	}
+	folder, err := mixesFolder(above(), f.mixes)
+	if err != nil {
+		return "", err
+	}
+	return mixFile(folder, f.mix)
+}
+
+func isMixFile(mix string) bool { return strings.Contains(mix, "/") || strings.HasSuffix(mix, ".yaml") }
+
 // mixFile finds a mix by its name. A name that looks like a file is a file.
 func mixFile(dir, mix string) (string, error) {
-	if strings.Contains(mix, "/") || strings.HasSuffix(mix, ".yaml") {
+	if isMixFile(mix) {
 		return mix, nil
 	}
 	path := filepath.Join(dir, mix+".yaml")

@@ -44,7 +44,7 @@ func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	f.addShapes(cmd)
 	f.addBin(cmd)
-	flags.StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
+	flags.StringVar(&f.dir, "lab", "", labHelp)
 	flags.StringVar(&f.guest, "guest", lab.Busybox, "system of the guest: busybox, or debian with systemd and containerd ('make lab-debian')")
 	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	flags.BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
@@ -124,7 +124,7 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if f.counters < 0 {
 		return lab.Options{}, exit.BadInput(fmt.Errorf("--counters is %d: want 1 or more, or 0 for the default", f.counters))
 	}
-	a, err := lab.FindAssets(f.dir)
+	a, err := labAssets(above(), f.dir)
 	if err != nil {
 		return lab.Options{}, exit.BadInput(err)
 	}

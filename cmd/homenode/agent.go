@@ -15,6 +15,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/journal"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/source"
@@ -53,7 +54,12 @@ func agentCommand() *cobra.Command {
 				defer pprof.StopCPUProfile()
 			}
 			log, relog := agent.Logger(cmd.ErrOrStderr(), c.Log)
-			a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: dry, Rounds: rounds, Log: log, Relog: relog, Load: reloader(file, state)})
+			handed, err := unix.Handed()
+			if err != nil {
+				log.Warn("nothing is taken over", "error", err)
+			}
+			a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: dry, Rounds: rounds, Log: log, Relog: relog, Load: reloader(file, state),
+				Handed: handed, Exec: replacer(hangup)})
 			if err != nil {
 				return exit.Precondition(err)
 			}

@@ -74,6 +74,9 @@ func (a *Agent) wait(ctx context.Context, timer *time.Timer, began time.Time) bo
 		case <-ctx.Done():
 			return false
 		case <-a.wake:
+			if a.leaving.Swap(false) { // between two rounds nothing is under way
+				a.handOver(ctx) // it returns if that failed
+			}
 			a.quiet = 0
 		case <-timer.C:
 			return true
