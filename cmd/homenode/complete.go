@@ -48,7 +48,7 @@ func workloads() []string {
 // watched are the workloads of the agent's status, and their services. Without an
 // agent they are all workloads.
 func watched() (names []string) {
-	s, err := agent.ReadStatus(completeState)
+	s, err := agent.FindStatus(completeState)
 	if err != nil {
 		return workloads()
 	}

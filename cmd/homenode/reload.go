@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,6 +34,9 @@ func reloadCommand() *cobra.Command {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
+			if socket == "" {
+				socket = agent.FindSocket(agent.DefaultStateDir)
+			}
 			r, err := askReload(cmd.Context(), socket)
 			if err != nil {
 				return err
@@ -42,7 +44,7 @@ func reloadCommand() *cobra.Command {
 			return sayReloaded(cmd.OutOrStdout(), output, r)
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", filepath.Join(agent.DefaultStateDir, "api.sock"), "the agent's socket")
+	cmd.Flags().StringVar(&socket, "socket", "", "the agent's socket (default: that of the agent in "+agent.DefaultStateDir+", else of a dry run)")
 	cli.OutputFlag(cmd, &output)
 	return cmd
 }
