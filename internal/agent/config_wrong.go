@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -65,11 +66,14 @@ func (w wrong) in(docs []*yamlfile.Document, name string) error {
 }
 
 // withoutFollowers drops what is wrong at a key that is wrong already: after a value of
-// the wrong type the default, or zero, is checked in its place.
+// the wrong type the default, or zero, is checked in its place. They are in the order of
+// the lines.
 func withoutFollowers(err error) error {
 	seen := map[string]bool{}
 	var all []error
-	for _, p := range yamlfile.Problems(err) {
+	problems := yamlfile.Problems(err)
+	slices.SortStableFunc(problems, func(a, b *yamlfile.Problem) int { return cmp.Compare(a.Line, b.Line) })
+	for _, p := range problems {
 		if key := fmt.Sprint(p.Path, " ", p.Line); p.Path == "" || p.Line == 0 || !seen[key] {
 			seen[key] = true
 			all = append(all, error(p))

@@ -52,6 +52,8 @@ func remedy(why string) string {
 		return "set events: auto in the configuration"
 	case has("not permitted", "CAP_", "permission"):
 		return "run as root, or give it CAP_PERFMON and CAP_BPF"
+	case has("perf_event hierarchy"):
+		return "cgroup v2, or with v1 the same path in the perf_event hierarchy for its processes"
 	case has("no such event"):
 		return "nothing on this CPU; with kernel.numa_balancing=1 the estimates come from NUMA hint faults, which is better than from CPU time"
 	case has("not supported", "no such file", "no such device", "no perf"):

@@ -40,8 +40,8 @@ func Status(w io.Writer, s agent.Status) error {
 		p.Line("no workload is watched: no cgroup with processes matches 'cgroups' of the configuration ('homenode agent --check' says which patterns match)")
 	} else {
 		p.Table(workloadTable(s))
+		p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
 	}
-	p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
 	for _, text := range s.Window.Problems {
 		p.Line("could not read: " + render.Printable(text))
 	}

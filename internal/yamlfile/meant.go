@@ -82,7 +82,7 @@ func namesOf(t reflect.Type) (names []string) {
 // Nearest is the name that differs least from a mistyped one; "" where none is near: a
 // third of its letters may differ.
 func Nearest(typed string, names []string) string {
-	best, least := "", 1+max(1, min(len(typed), 30)/3)
+	best, least := "", 1+max(1, min(len(typed)+1, 30)/3)
 	if len(typed) > 100 {
 		return ""
 	}

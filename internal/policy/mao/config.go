@@ -35,7 +35,7 @@ const (
 // Config holds every threshold of the optimizer. Figures of the paper are marked; the
 // others are our choice.
 type Config struct {
-	Strategy Strategy `yaml:"strategy" json:"strategy"` // B, as in the paper's production
+	Strategy Strategy `yaml:"strategy" json:"strategy"` // when it unbinds: A (a node is busy) or B (nodes are unequally busy), as in the paper's production
 
 	// Bind.
 	Target            unit.Ratio `yaml:"target" json:"target"`                             // local access ratio of workloads that set none
@@ -57,9 +57,9 @@ type Config struct {
 	QuotaTolerance     float64    `yaml:"quota_tolerance" json:"quota_tolerance"`         // "> 100 % of quota", plus measurement jitter
 	SaturatedShare     unit.Ratio `yaml:"saturated_share" json:"saturated_share"`         // share of the bound CPUs, where those are the limit
 
-	// Back-off after an unbind, a refusal or a drift: windows, doubling.
-	BackoffWindows uint64 `yaml:"backoff_windows" json:"backoff_windows"`
-	BackoffCap     uint64 `yaml:"backoff_cap" json:"backoff_cap"`
+	// Back-off after an unbind, a refusal or a drift.
+	BackoffWindows uint64 `yaml:"backoff_windows" json:"backoff_windows"` // windows without a new bind after an unbind, a refusal or a drift; doubles each time
+	BackoffCap     uint64 `yaml:"backoff_cap" json:"backoff_cap"`         // most windows of that
 	// ForgetAfter is the number of windows for which an unseen workload is remembered.
 	ForgetAfter int `yaml:"forget_after" json:"forget_after"`
 
@@ -75,15 +75,15 @@ type Config struct {
 	RequireNear      bool               `yaml:"require_near" json:"require_near"`               // only node sets with a node of its devices (Workload.Near), where it has any
 
 	// Wider bindings before memory runs out; see widen.go.
-	Widen        bool `yaml:"widen" json:"widen"`
+	Widen        bool `yaml:"widen" json:"widen"`                 // widen a binding before its memory runs out
 	WidenWindows int  `yaml:"widen_windows" json:"widen_windows"` // windows of the present growth for which there must be memory
 
 	// All replicas of a service are treated alike; see service.go.
-	Uniform        Uniform `yaml:"uniform" json:"uniform"`
+	Uniform        Uniform `yaml:"uniform" json:"uniform"`                 // how alike the replicas of a service are treated: none, bind (bound as a whole or not at all) or always (also unbound as a whole)
 	UniformWindows int     `yaml:"uniform_windows" json:"uniform_windows"` // always: windows for which some may be bound and others not yet
 
 	// What happens when binding is not enough; see isolate.go.
-	Isolate Isolate `yaml:"isolate" json:"isolate"`
+	Isolate Isolate `yaml:"isolate" json:"isolate"` // keep noisy neighbours to a part of the caches and of the memory bandwidth
 
 	// Room for bound workloads; see room.go.
 	MakeRoom bool       `yaml:"make_room" json:"make_room"` // keep unbound workloads off the CPUs that bound ones need

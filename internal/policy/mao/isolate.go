@@ -50,7 +50,7 @@ import (
 // Isolate has the limits for what happens when binding is not enough. All figures are our
 // choice.
 type Isolate struct {
-	Enabled  bool           `yaml:"enabled" json:"enabled"`
+	Enabled  bool           `yaml:"enabled" json:"enabled"`     // whether neighbours may be isolated
 	Rise     unit.Ratio     `yaml:"rise" json:"rise"`           // increase over its own past that counts as worse
 	Pressure unit.Ratio     `yaml:"pressure" json:"pressure"`   // share of the time in which one of its threads waited for a CPU, or of its quota's periods throttled; above it, it lacks CPU
 	After    int            `yaml:"after" json:"after"`         // windows in a row; more: calmer and later
