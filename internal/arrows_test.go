@@ -45,7 +45,7 @@ control > actuate | replay | interference
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
 snapshot | render/field
 window/windowtest > window
-migration
+migration | placement
 action
 profile
 machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/picture > render
@@ -291,7 +291,18 @@ func ownName(target string) (string, bool) {
 }
 
 // load parses every file that is no test, also those that other systems build.
+// loaded is every file of the repository that is no test: read once for all tests.
+var loaded []source
+
 func load(t *testing.T) []source {
+	t.Helper()
+	if loaded == nil {
+		loaded = loadAll(t)
+	}
+	return loaded
+}
+
+func loadAll(t *testing.T) []source {
 	t.Helper()
 	var files []source
 	fset := token.NewFileSet()
@@ -416,4 +427,43 @@ func TestArrowsFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s has no place", name)
 		}
 	}
+}
+
+// small are the packages below smallLines, each with the reason why it is a room of its own
+// and not part of a neighbour.
+var small = map[string]string{
+	"cli/clitest":         "both programs' tests run command lines with it; cli itself links no testing",
+	"exit":                "rooms below cli return exit codes, so they cannot be cli's",
+	"golden":              "tests of eleven rooms use it, from the bottom up",
+	"lab/shapes":          "embeds the files beside it; go:embed reaches no other folder",
+	"machine/machinetest": "machine's own tests use it, so it cannot import machine",
+	"machine/shapetest":   "imports machine, which machinetest cannot",
+	"render/field":        "knows a window; render knows no domain type",
+	"schema":              "every room with a wire form uses it, from the bottom up",
+	"sim/detmath":         "every room of the simulator uses it, and it uses none",
+}
+
+const smallLines = 200
+
+// A package that is small is merged with its neighbour, or says why not.
+func TestSmallPackages(t *testing.T) {
+	lines := map[string]int{}
+	for _, s := range load(t) {
+		lines[s.pkg] += s.fset.Position(s.file.FileEnd).Line
+	}
+	for name, n := range lines {
+		why, said := small[name]
+		if n < smallLines && !said {
+			t.Errorf("%s has %d lines: merge it with a neighbour, or say in this file why it is a room of its own", name, n)
+		}
+		if n >= smallLines && said {
+			t.Errorf("%s has %d lines, so it no longer needs its reason: %s", name, n, why)
+		}
+	}
+	for name := range small {
+		if lines[name] == 0 {
+			t.Errorf("%s has a reason, but no file", name)
+		}
+	}
+	t.Logf("%d packages, %d of them below %d lines", len(lines), len(small), smallLines)
 }

@@ -44,15 +44,16 @@ if [ ! -s "$out/VERSIONS" ]; then
 fi
 abi=$(sed -n 's/^linux-image-\([^_]*\)_.*/\1/p' "$out/VERSIONS")
 
-# 2. The PMU module. Built in a copy: kbuild writes next to its sources.
-newest=$(ls -t lab/pmu/* lab/include/* | head -n 1)
-if [ ! -s "$out/homenode_pmu.ko" ] || [ "$newest" -nt "$out/homenode_pmu.ko" ]; then
-	say "building the PMU module for $abi"
+# 2. The modules: PMU, and resctrl. Built in a copy: kbuild writes next to its sources.
+newest=$(ls -t lab/pmu/* lab/resctrl/* lab/include/* | head -n 1)
+if [ ! -s "$out/homenode_resctrl.ko" ] || [ "$newest" -nt "$out/homenode_resctrl.ko" ]; then
+	say "building the modules for $abi"
 	rm -rf "$out/module" && mkdir "$out/module"
-	cp -r lab/pmu lab/include "$out/module/"
-	make -s -C "$out/root/usr/src/linux-headers-$abi" M="$out/module/pmu" modules > "$out/module.log" 2>&1 ||
-		{ cat "$out/module.log" >&2; fail "the PMU module does not build: see above"; }
-	cp "$out/module/pmu/homenode_pmu.ko" "$out/homenode_pmu.ko"
+	cp -r lab/pmu lab/resctrl lab/include "$out/module/"
+	echo "obj-m := pmu/ resctrl/" > "$out/module/Kbuild"
+	make -s -C "$out/root/usr/src/linux-headers-$abi" M="$out/module" modules > "$out/module.log" 2>&1 ||
+		{ cat "$out/module.log" >&2; fail "the modules do not build: see above"; }
+	cp "$out/module/pmu/homenode_pmu.ko" "$out/module/resctrl/homenode_resctrl.ko" "$out/"
 fi
 
 # 3. The plugin and the load program.
@@ -62,7 +63,7 @@ make -s -C lab/workload OUT="$out"
 # 4. The initramfs (uncompressed: gunzip is slow under TCG). homenode itself is
 # added per boot, as a second archive.
 modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_console virtio-rng"
-newest=$(ls -t lab/guest/init lab/guest/cpuinfo/* lab/build.sh "$out/homenode_pmu.ko" "$out/homenode-load" | head -n 1)
+newest=$(ls -t lab/guest/init lab/guest/cpuinfo/* lab/build.sh "$out/homenode_pmu.ko" "$out/homenode_resctrl.ko" "$out/homenode-load" | head -n 1)
 if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; then
 	say "packing the guest"
 	fs=$out/fs
@@ -77,6 +78,7 @@ if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; th
 		cp "$ko" "$fs/modules/" && echo "$m" >> "$fs/modules/order"
 	done
 	cp "$out/homenode_pmu.ko" "$fs/modules/" && echo homenode_pmu >> "$fs/modules/order"
+	cp "$out/homenode_resctrl.ko" "$fs/modules/" # loaded by who wants it
 	numad=$(command -v numad || true)
 	if [ -n "$numad" ]; then # a peer of the demonstration
 		cp "$numad" "$fs/bin/"

@@ -21,4 +21,4 @@ sh lab/workload/test.sh build/lab/homenode-load
 # shellcheck disable=SC2046
 go test -timeout 80m $(go list ./... | grep -v '/internal/lab$')
 go test -timeout 80m -parallel 3 ./internal/lab
-FUZZTIME="${FUZZTIME:-3s}" scripts/fuzz.sh
+FUZZTIME="${FUZZTIME:-2s}" scripts/fuzz.sh

@@ -51,9 +51,9 @@ func (f simFleetFlags) print(w io.Writer, r fleet.Result) error {
 		return err
 	}
 	fmt.Fprintln(w, fleetAnswer(r))
-	fmt.Fprintf(w, "\n%d services, %.1f workloads per server, %s in windows of %s, without the warm-up; generator %d, seed %d.\n",
-		r.Services, r.Workloads, days(r.Seconds), time.Duration(r.PeriodS*float64(time.Second)), r.Generator, r.Seed)
-	fmt.Fprintf(w, "Every server: %s, %d nodes, %.0f CPUs. Figures: %s.\n", render.Printable(r.Machine), r.Nodes, r.CPUs, render.Printable(r.From))
+	fmt.Fprintf(w, "\n%s, %s workloads per server, %s in windows of %s, without the warm-up; generator %d, seed %d.\n",
+		render.Count(r.Services, "service"), render.Amount(r.Workloads), days(r.Seconds), time.Duration(r.PeriodS*float64(time.Second)), r.Generator, r.Seed)
+	fmt.Fprintf(w, "Every server: %s, %s, %s. Figures: %s.\n", render.Printable(r.Machine), render.Count(r.Nodes, "node"), render.Count(int(r.CPUs), "CPU"), render.Printable(r.From))
 	fleetSides(w, r)
 	fleetServices(w, r)
 	fleetRows(w, r, f.dataset)
@@ -97,15 +97,10 @@ func changeIn(v *float64, i *fleet.Interval) string {
 	case i == nil:
 		return change(v) + " (one server: the spread over servers is unknown)"
 	}
-	return fmt.Sprintf("%s (%.0f %% interval over servers: %+.1f to %+.1f)", change(v), 100*fleet.Level, 100*i.Low, 100*i.High)
+	return fmt.Sprintf("%s (%s interval over servers: %s to %s)", change(v), render.WholePercent(fleet.Level), render.Change(i.Low), render.Change(i.High))
 }
 
-func servers(n int) string {
-	if n == 1 {
-		return "1 server"
-	}
-	return fmt.Sprintf("%d servers", n)
-}
+func servers(n int) string { return render.Count(n, "server") }
 
 func days(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Minute).String()
@@ -132,8 +127,8 @@ func fleetSides(w io.Writer, r fleet.Result) {
 		}
 		fmt.Fprintf(w, "\n%s, %s: %s of CPU time used, %s of DRAM reads local", s.name, servers(s.side.Servers), share(&s.side.Utilisation), share(s.side.LocalRatio))
 		if b := s.side.Binds; b != nil {
-			fmt.Fprintf(w, "; after the warm-up %d bound, %d unbound, %d moved aside, %d refused; unbound %s of the time; %.1f GiB moved in %.0f CPU seconds",
-				b.Binds, b.Unbinds, b.Asides, b.Refused, share(s.side.UnbindRatio), b.MovedB/(1<<30), b.MoverCPUS)
+			fmt.Fprintf(w, "; after the warm-up %d bound, %d unbound, %d moved aside, %d refused; unbound %s of the time; %s moved in %s of CPU time",
+				b.Binds, b.Unbinds, b.Asides, b.Refused, share(s.side.UnbindRatio), render.Bytes(b.MovedB), render.Seconds(b.MoverCPUS))
 		}
 		fmt.Fprintln(w, ".")
 	}

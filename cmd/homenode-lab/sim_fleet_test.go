@@ -44,8 +44,8 @@ func TestSimFleetAnswers(t *testing.T) {
 		{nil, []string{"With MAO ", "on 3 servers (modelled)", "dual-skylake", "All figures are modelled"}},
 		{[]string{"--mao", "off"}, []string{"Without MAO "}},
 		{[]string{"--mao", "0.34"}, []string{"MAO changes CPU time per operation by ", "Unpaired, 1 server with MAO against 2 servers", "(one server: the spread over servers is unknown)"}},
-		{[]string{"--mao", "0.5", "--servers", "4"}, []string{"Unpaired, 2 servers with MAO against 2 servers", "95 % interval over servers", "too narrow"}},
-		{[]string{"--dataset", filepath.Join(t.TempDir(), "r")}, []string{"Paired, the same 3 servers", "95 % interval over servers", "controls that were never bound", "leaves a replica alone for its first 1h"}},
+		{[]string{"--mao", "0.5", "--servers", "4"}, []string{"Unpaired, 2 servers with MAO against 2 servers", "95% interval over servers", "too narrow"}},
+		{[]string{"--dataset", filepath.Join(t.TempDir(), "r")}, []string{"Paired, the same 3 servers", "95% interval over servers", "controls that were never bound", "leaves a replica alone for its first 1h"}},
 		{[]string{"--machine", "two"}, []string{"shape:two"}},
 	} {
 		out, errs, code := simFleet(t, t.Context(), append(oneHour, c.args...)...)

@@ -77,7 +77,9 @@ func TestDocumentedCommands(t *testing.T) {
 					continue
 				}
 				n++
-				cmd, rest, err := rootCommand().Find(args)
+				root := rootCommand()
+				root.InitDefaultCompletionCmd()
+				cmd, rest, err := root.Find(args)
 				if err == nil {
 					cmd.InitDefaultHelpFlag()
 					cmd.InitDefaultVersionFlag()

@@ -27,8 +27,9 @@ const (
 	// laggingFor is the least number of windows that show it: a mover that moved hardly
 	// anything may have had other work.
 	laggingFor = 2
-	// leastSample moved shows the rate, however short it took; less does if it took
-	// long.
+	// leastSample moved shows the mover's rate, however short it took. Of less, most of
+	// the time is that of looking for pages: it shows nothing unless time ended the move,
+	// and then of this workload alone.
 	leastSample = unit.MiB
 	// undoneWait is the length of the first wait in windows.
 	undoneWait = 4
@@ -73,9 +74,14 @@ func (r *round) moved(j *Job, o *action.Outcome) {
 		took = r.turn()
 	}
 	v, known := r.pace.rate().Get()
-	tells := o.Moved >= leastSample || o.Moved > 0 && took >= r.turn()/10
-	if tells && took > 0 && (o.Took > 0 || o.Status == action.InProgress || !known || float64(o.Moved)/took.Seconds() > v) {
-		j.Pace, r.pace = j.Pace.with(o.Moved, took), r.pace.with(o.Moved, took)
+	if took > 0 && (o.Took > 0 || o.Status == action.InProgress || !known || float64(o.Moved)/took.Seconds() > v) {
+		enough := o.Moved >= leastSample
+		if enough {
+			r.pace = r.pace.with(o.Moved, took)
+		}
+		if enough || o.Moved > 0 && o.Status == action.InProgress && took >= r.turn()/10 {
+			j.Pace = j.Pace.with(o.Moved, took)
+		}
 	}
 	if j.onWay() {
 		j.Way.Moved += o.Moved

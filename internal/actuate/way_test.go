@@ -287,16 +287,33 @@ func TestWorkPerCycle(t *testing.T) {
 	}
 }
 
-// Steps that took a while show the rate, whether their budget ended them or not.
-func TestPace(t *testing.T) {
-	h, cfg, st := newHost(2), DefaultConfig(), State{}
+// afterMove is the state after one move of a workload.
+func afterMove(moved unit.Bytes, status action.Status, took time.Duration) State {
+	h, cfg := newHost(2), DefaultConfig()
 	w := h.Window()
 	w.Outcomes = []action.Outcome{{
-		Step: action.Step{Kind: action.MovePages, Workload: workload(0), Nodes: set.FromNodes(1), Budget: 64 * unit.MiB}, Status: action.Done, Moved: 64 * unit.MiB, Took: 500 * time.Millisecond,
+		Step:   action.Step{Kind: action.MovePages, Workload: workload(0), Nodes: set.FromNodes(1), Budget: 64 * unit.MiB},
+		Status: status, Moved: moved, Took: took,
 	}}
-	st.Jobs = []Job{{Workload: workload(0), Stage: StageRestoring}}
-	next, _, _ := Step(h.Machine, cfg, st, nil, w)
+	next, _, _ := Step(h.Machine, cfg, State{Jobs: []Job{{Workload: workload(0), Stage: StageRestoring}}}, nil, w)
+	return next
+}
+
+// Steps that moved enough show the rate, whether their budget ended them or not.
+func TestPace(t *testing.T) {
+	next := afterMove(64*unit.MiB, action.Done, 500*time.Millisecond)
 	if rate := next.Pace.rate().Or(0); rate != float64(128*unit.MiB) {
 		t.Errorf("%v a second", unit.Bytes(rate))
+	}
+}
+
+// A workload that had a single page to move, which took a second of looking for it, says
+// nothing about how fast others' memory would follow. With that rate no other workload
+// was ever bound.
+func TestFewPagesShowNoRate(t *testing.T) {
+	for _, status := range []action.Status{action.Done, action.InProgress} {
+		if rate, known := afterMove(4*unit.KiB, status, time.Second).Pace.rate().Get(); known {
+			t.Errorf("%v: %v a second", status, unit.Bytes(rate))
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/hotness"
 	"homenode/internal/kernel/migrate"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/policy/mao"
@@ -87,6 +88,7 @@ type Agent struct {
 	counting time.Time     // when the log last said that nothing is counted
 	near     []set.NodeSet // parallel to Config.Services
 	latency  latencies
+	hot      unix.Patience // for processes that are searched for hot pages
 	pulse    pulse
 	reported map[string]bool // problems of the last window
 	view     atomic.Pointer[View]
@@ -222,7 +224,7 @@ const hotGrain = 2 * unit.MiB
 // samples: all other ways take longer, or change what the kernel itself acts on.
 func (a *Agent) hotPages(ctx context.Context, pids []int) (migrate.Hot, error) {
 	look := hotness.Config{For: min(a.o.Config.Period/4, 500*time.Millisecond), Sources: []string{hotness.Samples}, Grain: hotGrain}
-	pages, err := hotness.Find(ctx, kernel.Live(), pids, look)
+	pages, err := a.findHot(ctx, pids, look)
 	if err != nil {
 		a.o.Log.Debug("hot pages are unknown: pages move in the order of their addresses", "error", err)
 		return nil, err
@@ -230,6 +232,23 @@ func (a *Agent) hotPages(ctx context.Context, pids []int) (migrate.Hot, error) {
 	a.o.Log.Info("hot pages move first", "processes", len(pids), "bytes", pages.Heat().Bytes)
 	return pages, nil
 }
+
+// findHot gives up when a process whose memory map is locked does not answer.
+func (a *Agent) findHot(ctx context.Context, pids []int, look hotness.Config) (hotness.Pages, error) {
+	over := time.NewTimer(look.For + hotLimit)
+	defer over.Stop()
+	var pages hotness.Pages
+	var failed error
+	if _, err := a.hot.Do(pids, over.C, func() { pages, failed = hotness.Find(ctx, kernel.Live(), pids, look) }); err != nil {
+		return hotness.Pages{}, fmt.Errorf("find hot pages: %w", err) // it may still write the others
+	}
+	return pages, failed
+}
+
+// hotLimit is how long opening samples and reading the processes' mappings may take beside
+// the look itself. Longer holds up the round; shorter gives up on a busy host, where pages
+// then move in any order.
+const hotLimit = 2 * time.Second
 
 func (a *Agent) close() {
 	a.closeFiles()

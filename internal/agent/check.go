@@ -115,10 +115,8 @@ func (r *Check) match(c Config, h CheckHost, p *places) {
 			r.Others++
 		}
 	}
-	for i, g := range c.Cgroups {
-		if err == nil && !anyMatch(g, ids) {
-			p.warn(fmt.Sprintf("cgroups[%d]", i), "%q matches no cgroup with processes now: 'systemd-cgls' or 'homenode stat' shows those that there are", g)
-		}
+	if err == nil && len(ids) == 0 && len(c.Cgroups) > 0 {
+		p.warn("cgroups", "no pattern matches a cgroup with processes now: 'systemd-cgls' shows those that there are")
 	}
 	for i, s := range c.Services {
 		r.Services = append(r.Services, ServiceCheck{Name: s.Name, Match: s.Match, Approved: s.Approved, Workloads: append([]string{}, byRule[i]...)})
@@ -139,15 +137,6 @@ func (c Config) ruleIndex(id string) int {
 		}
 	}
 	return -1
-}
-
-func anyMatch(pattern string, ids []string) bool {
-	for _, id := range ids {
-		if ok, _ := path.Match(pattern, id); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // never says why a rule can match no workload, whatever runs; "" if it can.

@@ -123,7 +123,7 @@ func (l *latencies) settle() {
 func readSmall(file latencyFile, now time.Time) small {
 	f, err := unix.OpenBeneath(file.folder, file.path, func(owner, folderOwner uint32) bool {
 		return owner == 0 || int(owner) == os.Geteuid() || owner == folderOwner || kernel.RunsAs(kernel.Root{}, file.workload, owner)
-	})
+	}, kernel.ServedByKernel)
 	if err != nil {
 		return small{err: err}
 	}

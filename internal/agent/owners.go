@@ -27,15 +27,16 @@ type Runtimes struct {
 	ContainerdSocket string
 }
 
-// NewMover moves all pages if that is allowed. If not, shared is false and it does not
+// NewMover returns a mover that no process can hold up. It moves all pages if that is
+// allowed. If not, shared is false and it does not
 // move pages that several processes map: the kernel would refuse every call that asks
 // for them (kernel_move_pages in mm/migrate.c).
-func NewMover() (m *migrate.Mover, shared bool, err error) {
+func NewMover() (m *migrate.Patient, shared bool, err error) {
 	powers, err := kernel.ReadPowers(kernel.Live().Root())
 	if err != nil {
 		return nil, false, err
 	}
-	m, err = migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
+	m, err = migrate.NewPatient(kernel.Live(), migrate.Config{Shared: powers.Nice()})
 	return m, powers.Nice(), err
 }
 

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"homenode/internal/schema"
 )
 
 // Reloaded describes what a new configuration changes.
@@ -161,10 +163,16 @@ func (a *Agent) awake() {
 // maxExcluded bounds how many exclusions the API may make the agent remember.
 const maxExcluded = 10_000
 
-// Include ends an exclusion. False means that there was none.
+// Include ends an exclusion, of a workload's path or its name (package schema): the workload
+// may be gone. False means that there was none.
 func (a *Agent) Include(workload string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for id := range a.excluded {
+		if schema.Name(id) == workload {
+			workload = id
+		}
+	}
 	_, was := a.excluded[workload]
 	delete(a.excluded, workload)
 	a.awake()

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"homenode/internal/action"
@@ -110,16 +112,38 @@ func brief(r action.Reason) action.Reason {
 // status.
 func Before(ws WorkloadStatus) func(decisions.Key) bool {
 	return func(k decisions.Key) bool {
-		return k.Workload == ws.ID && (len(ws.Past) == 0 || k.At.Before(ws.Past[0].At))
+		return k.Workload == schema.Name(ws.ID) && (len(ws.Past) == 0 || k.At.Before(ws.Past[0].At))
 	}
 }
 
-// Find returns a workload by its path, the last part of its path, or its
-// service. If several workloads match, the error names them.
+// Named is the status as it is written: workloads have the names of package schema, since
+// JSON cannot hold every path of a cgroup. Workloads stay parallel, and in order.
+func (s Status) Named() Status {
+	if !slices.ContainsFunc(s.Workloads, func(w WorkloadStatus) bool { return schema.Name(w.ID) != w.ID }) {
+		return s
+	}
+	s.Workloads, s.Window.Workloads, s.Excluded = slices.Clone(s.Workloads), slices.Clone(s.Window.Workloads), slices.Clone(s.Excluded)
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		w.ID, w.Reason.Workload, w.Note.Workload = schema.Name(w.ID), schema.Name(w.Reason.Workload), schema.Name(w.Note.Workload)
+	}
+	for i := range s.Window.Workloads {
+		s.Window.Workloads[i].ID = schema.Name(s.Window.Workloads[i].ID)
+	}
+	for i := range s.Excluded {
+		s.Excluded[i].Workload = schema.Name(s.Excluded[i].Workload)
+	}
+	slices.SortStableFunc(s.Workloads, func(a, b WorkloadStatus) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(s.Window.Workloads, func(a, b window.Workload) int { return cmp.Compare(a.ID, b.ID) })
+	return s
+}
+
+// Find returns a workload by its path or the name of that (package schema), the last part
+// of its path, or its service. If several workloads match, the error names them.
 func (s Status) Find(name string) (WorkloadStatus, error) {
 	var found []WorkloadStatus
 	for _, w := range s.Workloads {
-		if w.ID == name {
+		if w.ID == name || schema.Name(w.ID) == name {
 			return w, nil
 		}
 		if path.Base(w.ID) == name || w.Service == name {
@@ -134,7 +158,7 @@ func (s Status) Find(name string) (WorkloadStatus, error) {
 	}
 	ids := ""
 	for _, w := range found {
-		ids += " " + w.ID
+		ids += " " + schema.Name(w.ID)
 	}
 	return WorkloadStatus{}, fmt.Errorf("%q could be any of%s: name one by its path", name, ids)
 }
@@ -212,7 +236,7 @@ func (s Status) write(dir string, group int) error {
 	if group > 0 {
 		_ = f.Chown(-1, group) // if chown is refused, fewer users may read it
 	}
-	err = errors.Join(err, schema.NewEncoder(f).Encode(s)) // Marshal would make a copy of half a megabyte
+	err = errors.Join(err, schema.NewEncoder(f).Encode(s.Named())) // Marshal would make a copy of half a megabyte
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}

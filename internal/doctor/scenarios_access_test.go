@@ -234,6 +234,11 @@ var accessScenarios = []scenario{
 		},
 		want: []string{"both claim cpu 3", "1 more", "distance 0"}, command: []string{"dmesg"}, after: "until the firmware's tables agree",
 	},
+	{
+		name: "doubts about packages alone", rule: "firmware-doubts",
+		make: func(s *snapshot.Snapshot) { s.Machine.PackageDoubts = []string{"the sibling lists have 4 packages"} },
+		want: []string{"4 packages"}, command: []string{"dmesg"}, after: "until the firmware's tables agree",
+	},
 	{name: "no doubts", rule: "firmware-doubts", make: func(*snapshot.Snapshot) {}, quiet: true},
 
 	// pinned-to-busy-cpu

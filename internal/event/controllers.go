@@ -20,8 +20,13 @@ type Controllers struct {
 	All    []ControllerEvent `json:"all"`
 	// Near: one PMU counts for each node with CPUs and not for nodes without, so that
 	// nodes without CPUs are no obstacle to telling whose counts these are.
-	Near bool   `json:"near"`
-	Note string `json:"note"` // what is left out
+	Near bool `json:"near"`
+	// Clusters say which node of a package a controller serves where the package has
+	// several (sub-NUMA clustering): by the number of its nodes, for each controller by the
+	// number in its PMU's name, the position among the package's nodes, ascending. No other
+	// division is known.
+	Clusters map[int][]int `json:"clusters"`
+	Note     string        `json:"note"` // what is left out
 }
 
 // ControllerEvent is an event of such a PMU.
@@ -64,6 +69,11 @@ func (c Controllers) check() error {
 			}
 		}
 	}
+	for nodes, of := range c.Clusters {
+		if nodes < 2 || len(of) > 64 || !divided(of, nodes) {
+			return fmt.Errorf("clusters: %d nodes, controllers of %v: want at least two nodes, each with as many controllers", nodes, of)
+		}
+	}
 	switch {
 	case !forms().pmu.MatchString(c.PMU):
 		return fmt.Errorf("pmu: %.40q: want a name as uncore_imc", c.PMU)
@@ -71,6 +81,20 @@ func (c Controllers) check() error {
 		return errors.New("want reads, or all where they cannot be told from writes")
 	}
 	return nil
+}
+
+// divided says that each of the nodes has the same number of controllers.
+func divided(of []int, nodes int) bool {
+	count := map[int]int{}
+	for _, node := range of {
+		count[node]++
+	}
+	for node := range nodes {
+		if count[node] == 0 || count[node]*nodes != len(of) {
+			return false
+		}
+	}
+	return len(count) == nodes
 }
 
 func (e *ControllerEvent) check() error {

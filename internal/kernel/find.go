@@ -106,3 +106,16 @@ func FindCgroup(root Root, name string) (string, error) {
 func Literal(id string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(id)
 }
+
+// ownFiles are file systems whose files the kernel itself serves from memory or disks, and
+// that only root can mount where the agent sees them. FUSE and network file systems may not
+// answer; what the kernel makes up (proc, tracefs) may not end.
+var ownFiles = []string{"tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs"}
+
+// ServedByKernel says that a mount's files can be read without waiting for another process.
+// The mount is one of this process's own namespace, by its id.
+func ServedByKernel(mount uint64) bool {
+	var buf unix.Buffer
+	all, err := unix.Parsed(&buf, "/proc/self/mountinfo", procfs.ParseMountinfo)
+	return err == nil && slices.ContainsFunc(all, func(m procfs.Mount) bool { return m.ID == mount && slices.Contains(ownFiles, m.Type) })
+}

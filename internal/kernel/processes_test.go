@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
 )
 
 func TestDecodeProcess(t *testing.T) {
@@ -36,5 +38,23 @@ func TestDecodeProcess(t *testing.T) {
 	}
 	if got := (Powers{}).Lacks(); len(got) != 2 {
 		t.Errorf("nothing known: it lacks %v", got)
+	}
+}
+
+// A mount is entered by its type; one that is not there, and /proc, are not.
+func TestServedByKernel(t *testing.T) {
+	var buf unix.Buffer
+	all, err := unix.Parsed(&buf, "/proc/self/mountinfo", procfs.ParseMountinfo)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d mounts, %v", len(all), err)
+	}
+	for _, m := range all {
+		want := m.Type == "tmpfs" || m.Type == "ext4" || m.Type == "xfs" || m.Type == "btrfs"
+		if got := ServedByKernel(m.ID); got != want && !slices.Contains(ownFiles, m.Type) {
+			t.Errorf("%s on %s: %v, want %v", m.Type, m.Point, got, want)
+		}
+	}
+	if ServedByKernel(1 << 60) {
+		t.Error("a mount that does not exist")
 	}
 }

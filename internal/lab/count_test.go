@@ -82,7 +82,7 @@ func TestLabCountByBPF(t *testing.T) {
 			judgeCounts(t, g, r)
 			if c.version == "v2" {
 				mustRun(t, g, "sh", "-c", "rm -f /to /fro; mkfifo /to /fro")
-				r = countWhile(t, g, "", []string{"--how", "bpf", "--how", "bpf/16"}, load+"0", shell(pingScript), shell(pongScript), load+"1")
+				r = countWhile(t, g, "", []string{"--how", "bpf", "--how", "bpf/16"}, load+"0", shell(pings(300)), shell(pongScript), load+"1")
 				judgeSample(t, r)
 			}
 		})
@@ -154,11 +154,12 @@ type kernelWork struct {
 	Added   float64 `json:"added"`
 }
 
-// Two shells of two cgroups on one CPU pass a line back and forth.
-const (
-	pingScript = `i=0; while [ $i -lt 2000 ]; do echo x >&3; read x <&4; i=$((i+1)); done; echo q >&3`
-	pongScript = `while read x <&3 && [ $x = x ]; do echo x >&4; done`
-)
+// Two shells of two cgroups on one CPU pass a line back and forth, n times.
+func pings(n int) string {
+	return fmt.Sprintf(`i=0; while [ $i -lt %d ]; do echo x >&3; read x <&4; i=$((i+1)); done; echo q >&3`, n)
+}
+
+const pongScript = `while read x <&3 && [ $x = x ]; do echo x >&4; done`
 
 func shell(script string) string {
 	return "taskset 1 sh -c '" + script + "' 3<>/to 4<>/fro"
@@ -192,7 +193,7 @@ func TestBenchLabCount(t *testing.T) {
 			files, switches := 0, uint64(0)
 			for range 3 {
 				mustRun(t, g, "sh", "-c", "rm -f /to /fro; mkfifo /to /fro")
-				r := countWhile(t, g, "", args, shell(pingScript), shell(pongScript))
+				r := countWhile(t, g, "", args, shell(pings(2000)), shell(pongScript))
 				each = append(each, float64(r.KernelInstructions)/float64(r.Switches))
 				files, switches = r.Files[how], r.Switches
 			}

@@ -2,7 +2,8 @@
 
 // Package lab boots and drives a NUMA machine that exists only in software: a QEMU guest
 // with the nodes of a shape, a real Linux kernel, and a modelled memory system
-// (lab/plugin) whose counters are read through perf (lab/pmu).
+// (lab/plugin) whose counters are read through perf (lab/pmu), and through resctrl
+// where that is loaded (lab/resctrl).
 //
 //	host                                   guest
 //	Boot ── qemu ─ plugin ─ shared file ─── BAR 2: model, clock, counters

@@ -104,7 +104,7 @@ func cgroupBase(version string) string {
 // restore` ran or the next agent started and ended.
 func TestLabKilledAgentLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for version, usual := range map[string]int{"v2": 10, "v1": 5} {
+	for version, usual := range map[string]int{"v2": 6, "v1": 3} {
 		t.Run(version, func(t *testing.T) { killAtRandom(t, version, killPoints(t, usual)) })
 	}
 }

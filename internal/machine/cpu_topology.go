@@ -109,7 +109,7 @@ func (t *tree) contradicted(m *Machine, lists []set.CPUSet, byID map[int]set.CPU
 	case !t.oneCoreEach(byID, cores):
 		believed, numbers = "the lists were believed, for cores of one number have one core_id", false
 	}
-	t.doubt(m, cpuDir, fmt.Sprintf("the sibling lists have %d packages, physical_package_id has %d: %s", len(lists), len(byID), believed))
+	t.doubt(&m.PackageDoubts, cpuDir, fmt.Sprintf("the sibling lists have %d packages, physical_package_id has %d: %s", len(lists), len(byID), believed))
 	return numbers
 }
 

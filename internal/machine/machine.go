@@ -62,9 +62,12 @@ type Machine struct {
 	DAX []DAX `json:"dax,omitempty"`
 	// Links are matrices between devices: NVLink, XGMI.
 	Links []Links `json:"links,omitempty"`
-	// Doubts are contradictions in the firmware's tables, one clause each. A policy
-	// should not bind on a machine that has any.
+	// Doubts are contradictions in the firmware's tables about nodes, one clause each. A
+	// policy should not bind on a machine that has any.
 	Doubts []string `json:"doubts,omitempty"`
+	// PackageDoubts are contradictions about packages. Nodes have their CPUs and distances
+	// from other tables, so they are no reason not to bind.
+	PackageDoubts []string `json:"package_doubts,omitempty"`
 }
 
 // Node is a NUMA node.
@@ -167,6 +170,11 @@ const (
 	Accelerator DeviceClass = "accelerator"
 	CXLMemory   DeviceClass = "cxl"
 )
+
+// DeviceClasses are all of them.
+func DeviceClasses() []DeviceClass {
+	return []DeviceClass{Network, Storage, GPU, Accelerator, CXLMemory}
+}
 
 // CPU is a logical CPU. Package, Die, Core, L2 and LLC are indexes into the
 // machine's slices of the same name, not the kernel's numbers: those are not
@@ -308,3 +316,6 @@ func (m Machine) OnlineCPUs() set.CPUSet {
 	}
 	return set.FromCPUs(ids...)
 }
+
+// AllDoubts are the contradictions about nodes, then those about packages.
+func (m Machine) AllDoubts() []string { return slices.Concat(m.Doubts, m.PackageDoubts) }

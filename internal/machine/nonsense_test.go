@@ -95,6 +95,19 @@ func TestNonsenseIsReported(t *testing.T) {
 	}
 }
 
+// Nodes have their CPUs from other files than packages: a doubt about packages is none about
+// nodes, and keeps no policy from binding.
+func TestDoubtsArePackagesOrNodes(t *testing.T) {
+	m, _ := ParseSysfs(plainTree(map[string]*fstest.MapFile{cpuPath(0, "topology/package_cpus_list"): file("0-3")}), "fake:packages")
+	if len(m.Doubts) != 0 || len(m.PackageDoubts) != 1 || !strings.Contains(m.PackageDoubts[0], "packages") {
+		t.Errorf("packages: %q, %q", m.Doubts, m.PackageDoubts)
+	}
+	m, _ = ParseSysfs(plainTree(map[string]*fstest.MapFile{nodePath(1, "cpulist"): file("0-3")}), "fake:nodes")
+	if len(m.Doubts) != 1 || len(m.PackageDoubts) != 0 || !reflect.DeepEqual(m.AllDoubts(), m.Doubts) {
+		t.Errorf("nodes: %q, %q", m.Doubts, m.PackageDoubts)
+	}
+}
+
 // A machine without a CPU that runs is none.
 func TestNoCPUOnline(t *testing.T) {
 	for name, changes := range map[string]map[string]*fstest.MapFile{

@@ -59,6 +59,7 @@ func ParseSysfs(fsys fs.FS, origin string) (Machine, error) {
 	t.dax(&m)
 	t.xgmi(&m)
 	slices.Sort(m.Doubts)
+	slices.Sort(m.PackageDoubts)
 	m.PageSize = load(t, "proc/hwloc-nofile-info", parsePageSize).Or(unit.None[unit.Bytes]())
 	return m, errors.Join(t.errs...)
 }
@@ -179,13 +180,13 @@ func (t *tree) assign(m *Machine, claims map[int]set.CPUSet) {
 	}
 	slices.Sort(doubts)
 	for _, d := range doubts {
-		t.doubt(m, nodeDir, d)
+		t.doubt(&m.Doubts, nodeDir, d)
 	}
 }
 
 // doubt notes that files contradict each other.
-func (t *tree) doubt(m *Machine, where, what string) {
-	m.Doubts = append(m.Doubts, what)
+func (t *tree) doubt(all *[]string, where, what string) {
+	*all = append(*all, what)
 	t.failed("read", where, fmt.Errorf("%w: %s", ErrMalformed, what))
 }
 

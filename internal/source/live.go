@@ -16,12 +16,12 @@ import (
 
 // Usable passes a machine on with what could not be read, unless there is none:
 // then all there is to say is a sentence. What the firmware contradicts itself in
-// was read well, and is a warning that comes with the machine (Doubts).
+// was read well, and is a warning that comes with the machine (AllDoubts).
 func Usable(m machine.Machine, err error, from string) (machine.Machine, []string, error) {
 	problems := cli.Sentences(err)
 	if len(m.CPUs) > 0 && len(m.Nodes) > 0 {
 		return m, slices.DeleteFunc(problems, func(p string) bool {
-			return slices.ContainsFunc(m.Doubts, func(d string) bool { return strings.HasSuffix(p, d) })
+			return slices.ContainsFunc(m.AllDoubts(), func(d string) bool { return strings.HasSuffix(p, d) })
 		}), nil
 	}
 	switch {

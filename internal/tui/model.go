@@ -210,7 +210,7 @@ func (m *Model) planned(msg planMsg) {
 }
 
 func (m *Model) applied(msg appliedMsg) {
-	m.said = clean(msg.action.String()) + ": asked for; what becomes of it is told with the next windows"
+	m.said = clean(msg.action.String()) + ": asked for; the next windows show its outcome"
 	if msg.err != nil {
 		m.said = "not done: " + clean(msg.err.Error())
 	}

@@ -163,10 +163,11 @@ func infoPage(f Frame) []text {
 	if len(f.Window.Problems) == 0 {
 		all = append(all, text{dim, "  nothing: every figure that is ? says why in its workload's detail (enter)"})
 	}
-	if len(f.Machine.Doubts) > 0 {
+	doubts := f.Machine.AllDoubts()
+	if len(doubts) > 0 {
 		all = append(all, text{plain, ""}, text{strong, "contradictions of the firmware"})
 	}
-	for _, d := range f.Machine.Doubts {
+	for _, d := range doubts {
 		all = append(all, text{plain, "  " + clean(d)})
 	}
 	if len(f.Window.Outcomes) > 0 {

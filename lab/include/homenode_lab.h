@@ -26,7 +26,7 @@ typedef uint64_t homenode_u64;
 #endif
 
 #define HOMENODE_LAB_MAGIC   0x42414c45444e4f48ULL /* "HONDELAB", little-endian */
-#define HOMENODE_LAB_VERSION 3
+#define HOMENODE_LAB_VERSION 4
 #define HOMENODE_LAB_BYTES   (1u << 20)
 
 #define HOMENODE_MAX_CPUS  64
@@ -131,6 +131,21 @@ enum {
 /* Latency of an L1 hit, as samples report it (Skylake's); the model charges none. */
 #define HOMENODE_L1_LATENCY 4
 
+/*
+ * Monitoring and limits by class of service, as RDT has them. While `qos` is on, each line that
+ * the LLC takes belongs to the RMID that its vCPU has then, and each class (CLOSID) has its limits.
+ */
+#define HOMENODE_MAX_RMIDS   64
+#define HOMENODE_MAX_CLOSIDS 16
+#define HOMENODE_PQR(closid, rmid) ((homenode_u64)(closid) << 32 | (rmid)) /* as IA32_PQR_ASSOC */
+#define HOMENODE_PQR_RMID(pqr)   ((pqr) & (HOMENODE_MAX_RMIDS - 1))
+#define HOMENODE_PQR_CLOSID(pqr) ((pqr) >> 32 & (HOMENODE_MAX_CLOSIDS - 1))
+
+struct homenode_lab_traffic { /* lines between the LLC of the vCPU's node and memory */
+	homenode_u64 total;   /* read, and written back */
+	homenode_u64 local;   /* of these, memory of the vCPU's node */
+};
+
 struct homenode_lab_vcpu {                       /* 2048 bytes */
 	homenode_u64 counter[2][HOMENODE_NCOUNTERS]; /* [user|kernel][index] */
 	homenode_u64 dram[HOMENODE_MAX_NODES];       /* LLC misses by home node, all modes */
@@ -145,7 +160,8 @@ struct homenode_lab_vcpu {                       /* 2048 bytes */
 	homenode_u64 ordered;                        /* accesses that waited for the other CPUs' clocks */
 	homenode_u64 unordered;                      /* of these, waits given up: the host was too late */
 	struct homenode_lab_sampler sampler[HOMENODE_SAMPLERS];
-	homenode_u64 reserved[104];
+	homenode_u64 pqr; /* guest: HOMENODE_PQR of the task that runs */
+	homenode_u64 reserved[103];
 };
 
 struct homenode_lab_shared {
@@ -185,6 +201,17 @@ struct homenode_lab_shared {
 	homenode_u64 reserved4[15872];
 	/* 262144: per vCPU, written by the plugin */
 	struct homenode_lab_sample ring[HOMENODE_MAX_CPUS][HOMENODE_SAMPLES];
+	/* 786432: written by the guest */
+	homenode_u64 qos;            /* 1: lines are counted by RMID, and limits hold */
+	homenode_u64 reserved5[255];
+	homenode_u64 ways[HOMENODE_MAX_CLOSIDS][HOMENODE_MAX_NODES];     /* that a class may fill, a bit each; 0: all */
+	homenode_u64 throttle[HOMENODE_MAX_CLOSIDS][HOMENODE_MAX_NODES]; /* percent of its CPUs' requests; 0: all */
+	/* 792576: written by the plugin */
+	homenode_u64 qos_applied;
+	homenode_u64 llc_ways;
+	homenode_u64 reserved6[254];
+	homenode_u64 held[HOMENODE_MAX_NODES][HOMENODE_MAX_RMIDS]; /* lines of a node's LLC */
+	struct homenode_lab_traffic traffic[HOMENODE_MAX_CPUS][HOMENODE_MAX_RMIDS];
 };
 
 #ifdef __KERNEL__
@@ -199,6 +226,9 @@ homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, mc_util_pe
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, vcpu) == 4096);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_vcpu, sampler) == 960);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, ring) == 262144);
+homenode_static_assert(__builtin_offsetof(struct homenode_lab_vcpu, pqr) == 1216);
+homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, qos) == 786432);
+homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, qos_applied) == 792576);
 homenode_static_assert(sizeof(struct homenode_lab_shared) <= HOMENODE_LAB_BYTES);
 
 /*

@@ -45,8 +45,16 @@ int main(void)
 	SAYV(sample_tail);
 	SAYV(ordered);
 	SAYV(sampler);
+	SAYV(pqr);
 	printf("sizeof_sampler %zu\n", sizeof(struct homenode_lab_sampler));
 	SAY(ring);
 	printf("sizeof_ring %zu\n", sizeof(((struct homenode_lab_shared *)0)->ring[0]));
+	SAY(qos);
+	SAY(ways);
+	SAY(throttle);
+	SAY(qos_applied);
+	SAY(llc_ways);
+	SAY(held);
+	SAY(traffic);
 	return 0;
 }

@@ -28,13 +28,18 @@ struct homenode_cache {
 	uint64_t *vlines; /* [sets][ways], L2 only: the line's virtual line in L1 */
 	unsigned char *next;  /* [sets], way to replace next; NULL: at random */
 	unsigned char *holes; /* [sets], empty ways; a race may count one too many */
+	unsigned char *owners; /* [sets][ways], LLC only: the line's RMID (qos.c) */
 	uint64_t set_mask;
 	unsigned ways;
 };
 
 /* The line that was replaced; tag 0 = none. */
 struct homenode_victim {
-	uint64_t tag, vline;
+	uint64_t tag;
+	union { /* 16 bytes go in registers */
+		uint64_t vline; /* L2 */
+		uint64_t owner; /* LLC: its RMID, while these are counted */
+	};
 };
 
 /* An L2, or an LLC (a power of two ways). */
@@ -49,7 +54,8 @@ static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, 
 	c->vlines = l2 ? calloc(sets * ways, sizeof(*c->vlines)) : NULL;
 	c->next = l2 ? calloc(sets, 1) : NULL;
 	c->holes = malloc(sets);
-	if (!c->tags || !c->holes || (l2 && (!c->vlines || !c->next)))
+	c->owners = l2 ? NULL : calloc(sets * ways, 1);
+	if (!c->tags || !c->holes || (l2 ? !c->vlines || !c->next : !c->owners))
 		return -1;
 	memset(c->holes, (int)ways, sets);
 	return 0;

@@ -274,6 +274,7 @@ static void advance(struct homenode_model *m)
 	advancing = false;
 	uint64_t horizon = s->model_cycles + quantum();
 	enter(m, s->model_cycles, horizon);
+	homenode_qos_enter(m);
 	STORE(&homenode_horizon, horizon);
 	s->heartbeat++;
 	wake_waiting(m);

@@ -135,6 +135,17 @@ static void downgrade(struct homenode_model *m, unsigned from, uint64_t line)
 	homenode_core_unlock(core);
 }
 
+static void llc_drop(struct homenode_model *m, unsigned node, uint64_t line)
+{
+	int64_t at = homenode_cache_find(&m->llc[node], line);
+
+	if (at >= 0 && homenode_cache_set(&m->llc[node], (uint64_t)at, line, 0)) {
+		m->llc[node].holes[line & m->llc[node].set_mask]++;
+		if (homenode_qos(m))
+			homenode_qos_drop(m, node, (uint64_t)at);
+	}
+}
+
 /* Copies in the LLCs of other nodes. */
 static uint64_t elsewhere(uint64_t word, const struct homenode_vcpu *v)
 {
@@ -143,10 +154,8 @@ static uint64_t elsewhere(uint64_t word, const struct homenode_vcpu *v)
 
 static uint64_t drop_elsewhere(struct homenode_model *m, const struct homenode_vcpu *v, uint64_t word, uint64_t line)
 {
-	uint64_t none = 0;
-
 	for (uint64_t nodes = elsewhere(word, v); nodes; nodes &= nodes - 1)
-		homenode_cache_drop(&m->llc[__builtin_ctzll(nodes)], line, &none);
+		llc_drop(m, (unsigned)__builtin_ctzll(nodes), line);
 	return word & ~elsewhere(word, v);
 }
 

@@ -10,7 +10,10 @@
 
 #define CLOCK_VIRTUAL 1 /* QEMU_CLOCK_VIRTUAL (include/qemu/timer.h) */
 #define SCALE_NS 1
-#define ALL_ATTRIBUTES (-1)
+/* Of timers that T stops at: none, which leaves out QEMU_TIMER_ATTR_EXTERNAL. Those are QEMU's
+ * own, of the virtual clock all the same: after 600 s a qcow2 image (a disk with snapshot=on has
+ * one) cleans its cache. They are in other lists than run_timers runs, so T stood still for ever. */
+#define GUEST_ATTRIBUTES 0
 #define TIMER_BYTES 256 /* QEMUTimer has some 64; it is written by timer_init_full */
 #define CODE_BYTES 64   /* of a function, in which the table's use must stand */
 #define TABLE_BYTES 4096 /* a larger value is no offset */
@@ -140,7 +143,7 @@ static void **operation(const unsigned char *code, void *table)
 
 static int64_t deadline_ns(void)
 {
-	return qemu.deadline(CLOCK_VIRTUAL, ALL_ATTRIBUTES);
+	return qemu.deadline(CLOCK_VIRTUAL, GUEST_ATTRIBUTES);
 }
 
 static void run_timers(void)

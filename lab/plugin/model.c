@@ -53,6 +53,7 @@ int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s)
 	const struct homenode_conf *c = &m->conf;
 
 	m->shared = s;
+	s->llc_ways = HOMENODE_LLC_WAYS;
 	m->l1_mask = (c->l1_bytes >> HOMENODE_LINE_SHIFT) - 1;
 	if (init_nodes(m) || homenode_directory_init(m))
 		return -1;
@@ -96,14 +97,16 @@ struct access {
 };
 
 /* A line goes to its memory from the caches of cpu's node, so that node's links carry it. The
- * access of v evicted it. */
-static void write_back(struct homenode_model *m, struct homenode_vcpu *v, unsigned cpu, uint64_t line)
+ * access of v evicted it. rmid: whose line it was. */
+static void write_back(struct homenode_model *m, struct homenode_vcpu *v, unsigned cpu, uint64_t line, unsigned rmid)
 {
 	int home = homenode_home(m, line << HOMENODE_LINE_SHIFT);
 
 	if (home < 0)
 		return;
 	__atomic_fetch_add(&m->shared->vcpu[cpu].writeback[home], 1, __ATOMIC_RELAXED);
+	if (homenode_qos(m))
+		homenode_qos_line(m, cpu, home, rmid);
 	v->ctr[HOMENODE_WRITEBACKS]++;
 }
 
@@ -113,12 +116,12 @@ static unsigned cpu_of(const struct homenode_model *m, const struct homenode_vcp
 }
 
 /* Inserts a line into the LLC of the vCPU's node. It must not be there. */
-static void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
+static inline __attribute__((always_inline)) void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
 {
-	struct homenode_victim gone = homenode_cache_put(&m->llc[v->node], line, 0, dirty, &v->random);
+	struct homenode_victim gone = homenode_qos(m) ? homenode_qos_put(m, v, line, dirty) : homenode_cache_put(&m->llc[v->node], line, 0, dirty, &v->random);
 
 	if (gone.tag & HOMENODE_DIRTY)
-		write_back(m, v, cpu_of(m, v), (gone.tag & HOMENODE_TAG) - 1);
+		write_back(m, v, cpu_of(m, v), (gone.tag & HOMENODE_TAG) - 1, gone.owner);
 }
 
 /* The same, but the line may be there. */
@@ -180,7 +183,10 @@ static void l2_evict(struct access *a, struct homenode_victim gone)
 static unsigned request(struct access *a, unsigned where, unsigned latency, unsigned exposed)
 {
 	uint64_t *ctr = a->v->ctr;
+	unsigned wait = homenode_qos(a->m) ? homenode_qos_wait(a->m, a->v) : 0;
 
+	latency += wait;
+	exposed += wait;
 	ctr[HOMENODE_UNCORE_REQUESTS]++;
 	ctr[HOMENODE_UNCORE_OUTSTANDING] += latency;
 	ctr[HOMENODE_UNCORE_CRITICAL] += exposed;
@@ -204,6 +210,8 @@ static unsigned fetch(struct access *a, unsigned least)
 		v->ctr[HOMENODE_LLC_MISSES]++;
 		v->ctr[HOMENODE_LOCAL_LOADS + remote + 2 * a->write]++;
 		v->pub->dram[a->home]++;
+		if (homenode_qos(m))
+			homenode_qos_line(m, cpu_of(m, v), a->home, HOMENODE_PQR_RMID(v->pub->pqr));
 		lat = __atomic_load_n(&m->lat_now[v->node][a->home], __ATOMIC_RELAXED);
 		where = remote ? HOMENODE_HIT_REMOTE : HOMENODE_HIT_LOCAL;
 		llc_put(m, v, a->line, 0);
@@ -226,7 +234,7 @@ static unsigned from_peer(struct access *a, const struct homenode_claim *c)
 	if (!a->write) {
 		llc_take(a->m, v, a->line, remote ? 0 : HOMENODE_DIRTY);
 		if (remote)
-			write_back(a->m, v, owner->cpu[0], a->line);
+			write_back(a->m, v, owner->cpu[0], a->line, HOMENODE_PQR_RMID(a->m->shared->vcpu[owner->cpu[0]].pqr));
 	}
 	return request(a, remote ? HOMENODE_HIT_PEER_REMOTE : HOMENODE_HIT_PEER_LOCAL, lat, lat / a->overlap);
 }

@@ -73,6 +73,7 @@ struct homenode_vcpu {
 	/* ordering with the other vCPUs (clock.c) */
 	uint64_t shares_until;    /* own clock until which it counts as sharing lines */
 	uint64_t others_reached;  /* a clock that all others have reached */
+	uint64_t request_at;      /* clock at which its class may request the next line (qos.c) */
 	/* SMT (smt.c); sibling NULL: none */
 	struct homenode_vcpu *sibling;
 	unsigned issue_cost;      /* cycles an instruction, × 256 */
@@ -114,6 +115,7 @@ struct homenode_model {
 	/* idle latency plus queueing, rewritten at each update of the queues (clock.c) */
 	unsigned lat_now[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	struct homenode_queue mc[HOMENODE_MAX_NODES], link[HOMENODE_MAX_LINKS];
+	bool qos; /* classes are counted and limited (qos.c) */
 	struct homenode_vcpu vcpu[HOMENODE_MAX_CPUS];
 };
 
@@ -184,6 +186,25 @@ void homenode_core_lock(struct homenode_core *core);
 void homenode_core_unlock(struct homenode_core *core);
 /* Removes a virtual line from the L1s of a core's CPUs. The core is locked. */
 void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline);
+
+#define HOMENODE_RARE __attribute__((cold)) /* out of the way of what is always done */
+
+/* qos.c: counts and limits by class of service, while the guest has them on. */
+static inline bool homenode_qos(const struct homenode_model *m)
+{
+	return __builtin_expect(__atomic_load_n(&m->qos, __ATOMIC_RELAXED), 0);
+}
+/* Turns it on or off, as the guest asks. One thread at a time. */
+void homenode_qos_enter(struct homenode_model *m);
+/* homenode_cache_put into the LLC of the vCPU's node, for its class and RMID. */
+HOMENODE_RARE struct homenode_victim homenode_qos_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line,
+						      uint64_t dirty);
+/* A line of the LLC was removed. */
+HOMENODE_RARE void homenode_qos_drop(struct homenode_model *m, unsigned node, uint64_t at);
+/* A line between memory and the LLC of cpu's node. */
+HOMENODE_RARE void homenode_qos_line(struct homenode_model *m, unsigned cpu, int home, unsigned rmid);
+/* Cycles that a request of the vCPU waits, for its class. */
+HOMENODE_RARE unsigned homenode_qos_wait(struct homenode_model *m, struct homenode_vcpu *v);
 
 /* smt.c: cycles that n instructions take, where a sibling takes issue slots. */
 uint64_t homenode_smt_issue(struct homenode_vcpu *v, uint64_t n);

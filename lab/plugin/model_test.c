@@ -225,6 +225,55 @@ static void queues(void)
 	NEAR("its latency is what the readers' number makes it", latency, 100 * 19 / 0.98, 0.02);
 }
 
+/* Classes: what is held, what is moved, which ways are filled, how fast lines are requested. */
+static void classes(void)
+{
+	const uint64_t llc = (512 << 10) >> HOMENODE_LINE_SHIFT, far = NODE1 >> HOMENODE_LINE_SHIFT;
+
+	begin(false);
+	for (uint64_t i = 0; i < 100; i++)
+		at(0, i, HOMENODE_LOAD);
+	shared.qos = 1;
+	homenode_qos_enter(m);
+	CHECK("in force", shared.qos_applied, 1);
+	CHECK("what was there is RMID 0's", shared.held[0][0], 100);
+	CHECK("nothing is counted before", shared.traffic[0][0].total, 0);
+
+	shared.vcpu[0].pqr = HOMENODE_PQR(1, 7);
+	shared.vcpu[1].pqr = HOMENODE_PQR(2, 9);
+	for (uint64_t i = 0; i < llc; i++)
+		at(0, 1000 + i, HOMENODE_LOAD);
+	NEAR("a lap over as much as the LLC", shared.held[0][7], llc, 0.05);
+	CHECK("lines read", shared.traffic[0][7].total, llc);
+	CHECK("of its node", shared.traffic[0][7].local, llc);
+
+	shared.ways[2][0] = 0xf000; /* 4 of 16 */
+	for (uint64_t i = 0; i < 3 * llc; i++)
+		at(1, far + i, HOMENODE_STORE);
+	CHECK("a class fills its ways only", shared.held[0][9], llc / 4);
+	NEAR("three quarters stay", shared.held[0][7], 3 * llc / 4, 0.05);
+	CHECK("none is local", shared.traffic[1][9].local, 0);
+	CHECK("reads, and what was written back", shared.traffic[1][9].total, 3 * llc + shared.vcpu[1].writeback[1]);
+	CHECK("most of it was", shared.vcpu[1].writeback[1] > 2 * llc, 1);
+	CHECK("the other's lines were clean", shared.traffic[1][7].total, 0);
+
+	for (unsigned percent = 10; percent <= 100; percent += 30) {
+		uint64_t start = m->vcpu[0].clock;
+
+		shared.throttle[1][0] = percent;
+		for (uint64_t i = 0; i < 2000; i++)
+			at(0, (percent + 100) * 10000 + i, HOMENODE_LOAD);
+		NEAR("cycles a line of a stream", (double)(m->vcpu[0].clock - start) / 2000,
+		     percent > 70 ? 216 / 4 : 40 * 100 / percent, 0.05);
+	}
+	shared.qos = 0;
+	homenode_qos_enter(m);
+	uint64_t start = m->vcpu[0].clock;
+	at(0, 9 << 20, HOMENODE_LOAD);
+	CHECK("off, nothing waits", m->vcpu[0].clock - start, 216);
+	CHECK("off", shared.qos_applied, 0);
+}
+
 #define STRESSED 50 /* lines that all vCPUs use */
 #define OWN      (1 << 14)
 #define ROUND    500 /* accesses: more than L1 has lines, so that an audit sees the effects of a race */
@@ -299,11 +348,45 @@ static void audit(bool smt)
 		audit_l2(i);
 }
 
+/* A line belongs to one RMID, and counts once. */
+static void audit_qos(void)
+{
+	uint64_t total = 0, local = 0, lines = 0, own = 0;
+
+	for (unsigned n = 0; n < 2; n++) {
+		uint64_t found[256] = { 0 };
+
+		for (uint64_t i = 0; i < (m->llc[n].set_mask + 1) * m->llc[n].ways; i++)
+			found[m->llc[n].owners[i]]++;
+		for (unsigned r = 0; r < HOMENODE_MAX_RMIDS; r++)
+			CHECK("what an RMID holds", shared.held[n][r], found[r]);
+	}
+	for (unsigned cpu = 0; cpu < CPUS; cpu++) {
+		const struct homenode_lab_vcpu *v = &shared.vcpu[cpu];
+
+		for (unsigned r = 0; r < HOMENODE_MAX_RMIDS; r++) {
+			total += shared.traffic[cpu][r].total;
+			local += shared.traffic[cpu][r].local;
+		}
+		for (int n = 0; n < 2; n++)
+			lines += v->dram[n] + v->writeback[n];
+		own += v->dram[cpu / 2] + v->writeback[cpu / 2];
+	}
+	CHECK("lines by RMID are those by vCPU", total, lines);
+	CHECK("also those of the own node", local, own);
+}
+
 static void threads(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 {
 	pthread_t thread[CPUS];
 
 	begin_with(smt, l1_bytes, l2_bytes);
+	shared.qos = smt;
+	homenode_qos_enter(m);
+	for (unsigned i = 0; i < CPUS; i++)
+		shared.vcpu[i].pqr = HOMENODE_PQR(i, 2 * i);
+	shared.ways[1][0] = 0xff00;
+	shared.throttle[2][1] = 50;
 	pthread_barrier_init(&barrier, NULL, CPUS + 1);
 	for (uintptr_t i = 0; i < CPUS; i++)
 		pthread_create(&thread[i], NULL, stress, (void *)i);
@@ -315,6 +398,8 @@ static void threads(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 	}
 	for (int i = 0; i < CPUS; i++)
 		pthread_join(thread[i], NULL);
+	if (smt)
+		audit_qos();
 	CHECK("lines went back and forth", all(HOMENODE_TRANSFERS_REMOTE) >= STRESSED, 1);
 }
 
@@ -346,6 +431,7 @@ int main(void)
 	siblings();
 	issue();
 	queues();
+	classes();
 	threads(false, L1, L2);
 	threads(true, L1, L2);
 	threads(false, L1 / 8, L2 / 64); /* next to no room: lines are replaced all the time */

@@ -34,6 +34,7 @@
 #include "pmu.h"
 
 struct homenode_lab_shared *homenode_lab;
+EXPORT_SYMBOL_GPL(homenode_lab); /* for homenode_resctrl */
 #define lab homenode_lab
 
 static char *personality = "lab";

@@ -92,7 +92,7 @@ func Of(w window.Window, actions []action.Action, reasons []action.Reason, befor
 func entry(w window.Window, kind action.Kind, words string, nodes set.NodeSet, r action.Reason) Entry {
 	wl, _ := w.Workload(r.Workload)
 	return Entry{
-		Schema: Schema, At: w.At, Seq: w.Seq, Action: words, Kind: kind, Workload: r.Workload, Service: wl.Service, Nodes: nodes, Reason: r,
+		Schema: Schema, At: w.At, Seq: w.Seq, Action: words, Kind: kind, Workload: schema.Name(r.Workload), Service: wl.Service, Nodes: nodes, Reason: r,
 	}
 }
 

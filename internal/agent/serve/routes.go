@@ -8,11 +8,11 @@ import (
 	"net/url"
 	"path"
 	"strconv"
-	"strings"
 	"time"
 
 	"homenode/internal/agent"
 	"homenode/internal/agent/decisions"
+	"homenode/internal/schema"
 )
 
 // parameter is a parameter of a route: in its path, or in a query.
@@ -97,7 +97,7 @@ const (
 	mostWorkloadID   = 4096 // PATH_MAX
 )
 
-var idParameter = parameter{name: "id", about: "a workload: its cgroup path with %2F for each slash, the path's last part, or its service", kind: "string"}
+var idParameter = parameter{name: "id", about: "a workload: its cgroup path with %2F for each slash, the path's last part, or its service; a path that is no text is bytes:/a\\xff, with %5C for each backslash", kind: "string"}
 
 // routes lists every route. It is a function, because the document is one of them.
 func routes() []route {
@@ -149,7 +149,7 @@ func (s *Server) find(r *http.Request) (agent.View, agent.WorkloadStatus, error)
 
 func status(s *Server, _ *http.Request) (any, error) {
 	v, err := s.view()
-	return v.Status, err
+	return v.Status.Named(), err
 }
 
 func workloads(s *Server, _ *http.Request) (any, error) {
@@ -159,7 +159,7 @@ func workloads(s *Server, _ *http.Request) (any, error) {
 	}
 	out := Workloads{Workloads: []Workload{}}
 	for _, ws := range v.Status.Workloads {
-		w := Workload{ID: ws.ID, Service: ws.Service, Nodes: ws.Nodes.String(), Stage: string(ws.Stage), Rule: ws.Reason.Rule}
+		w := Workload{ID: schema.Name(ws.ID), Service: ws.Service, Nodes: ws.Nodes.String(), Stage: string(ws.Stage), Rule: ws.Reason.Rule}
 		if wl, ok := v.Status.Window.Workload(ws.ID); ok {
 			w.Owner, w.Approved = wl.Owner, wl.Approved
 		}
@@ -177,6 +177,7 @@ func why(s *Server, r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := Why{Workload: ws, Earlier: []decisions.Entry{}}
+	out.Workload.ID = schema.Name(ws.ID)
 	if v.Decisions == "" {
 		return out, nil
 	}
@@ -227,7 +228,7 @@ func decisionQuery(q url.Values) (match func(decisions.Key) bool, limit int, err
 			return nil, 0, fmt.Errorf("limit is %q: want 1 to %d", text, mostLimit)
 		}
 	}
-	id := q.Get("workload")
+	id := schema.Name(q.Get("workload"))
 	return func(k decisions.Key) bool {
 		return k.At.After(since) && (id == "" || k.Workload == id || k.Service == id || path.Base(k.Workload) == id)
 	}, limit, nil
@@ -247,23 +248,21 @@ func exclude(s *Server, r *http.Request) (any, error) {
 	if !s.agent.Exclude(ws.ID, until) {
 		return nil, failed(http.StatusInsufficientStorage, "too many workloads are excluded: end another's exclusion first")
 	}
-	return Exclusion{Workload: ws.ID, Until: &until}, nil
+	return Exclusion{Workload: schema.Name(ws.ID), Until: &until}, nil
 }
 
 // include also accepts the path of a workload that is gone: an exclusion may outlive it.
 func include(s *Server, r *http.Request) (any, error) {
 	id := r.PathValue("id")
-	if !strings.HasPrefix(id, "/") {
-		_, ws, err := s.find(r)
-		if err != nil {
-			return nil, err
-		}
+	if _, ws, err := s.find(r); err == nil {
 		id = ws.ID
+	} else if !schema.IsName(id) {
+		return nil, err
 	}
 	if !s.agent.Include(id) {
-		return nil, failed(http.StatusNotFound, "%s is not excluded", id)
+		return nil, failed(http.StatusNotFound, "%s is not excluded", schema.Name(id))
 	}
-	return Exclusion{Workload: id}, nil
+	return Exclusion{Workload: schema.Name(id)}, nil
 }
 
 func reload(s *Server, _ *http.Request) (any, error) {

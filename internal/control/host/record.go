@@ -131,7 +131,7 @@ func (r *recording) run(ctx context.Context) error {
 			return r.ended(ctx, err)
 		}
 		r.count++
-		r.line.Show("", fmt.Sprintf("window %d, %s, %s", r.count, render.Count(len(w.Workloads), "workload"), render.Bytes(float64(r.out.n))))
+		r.line.Show("", fmt.Sprintf("window %s, %s, %s", render.Integer(r.count), render.Count(len(w.Workloads), "workload"), render.Bytes(float64(r.out.n))))
 	}
 	return r.ended(ctx, nil)
 }
@@ -149,7 +149,7 @@ func (r *recording) ended(ctx context.Context, err error) error {
 		err = nil
 	}
 	r.line.Clear()
-	fmt.Fprintf(r.o.Stderr, "%d windows in %s: 'homenode top --replay %s' shows them\n", r.count, r.o.File, r.o.File)
+	fmt.Fprintf(r.o.Stderr, "%s in %s: 'homenode top --replay %s' shows them\n", render.Count(r.count, "window"), r.o.File, r.o.File)
 	return err
 }
 

@@ -23,6 +23,9 @@ var CPUs = map[string]func() Files{
 	"granite-rapids": func() Files {
 		return join(intel(6, 0xad, 1), imcSPR(2, "event=0x05,umask=0xcf", "event=0x05,umask=0xf0"))
 	},
+	// As many controllers as Granite Rapids has with two or three clusters in a package.
+	"granite-rapids-8":  func() Files { return join(intel(6, 0xad, 1), imcSPR(8, "", "")) },
+	"granite-rapids-12": func() Files { return join(intel(6, 0xad, 1), imcSPR(12, "", "")) },
 	"zen-2": func() Files {
 		return join(amd(23, 0x31), ibs(false), pmu("amd_df", 14, "0,2", Files{"format/event": "config:0-7,32-35,59-60", "format/umask": "config:8-15"}))
 	},

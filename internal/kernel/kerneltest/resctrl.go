@@ -3,6 +3,8 @@
 package kerneltest
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -199,17 +201,20 @@ func (f *Resctrl) Make(dir string) error {
 	}
 	parent, name := path.Split(dir)
 	mon := path.Base(parent) == "mon_groups"
+	above := strings.Trim(strings.TrimSuffix(parent, "mon_groups/"), "/")
 	switch {
 	case f.groups[dir] != nil:
 		return f.fail("mkdir", dir, sys.EEXIST, "")
+	case mon && (f.groups[above] == nil || !f.groups[above].control):
+		return f.fail("mkdir", dir, sys.ENOENT, "")
 	case name == "" || !mon && parent != "":
-		return f.fail("mkdir", dir, sys.EPERM, "Not allowed")
-	case !mon && f.controls() >= f.CLOSIDs:
-		return f.fail("mkdir", dir, sys.ENOSPC, "Out of CLOSIDs")
+		return f.fail("mkdir", dir, sys.EPERM, "")
 	case len(f.groups)+len(f.limbo) >= f.RMIDs && len(f.limbo) > 0:
 		return f.fail("mkdir", dir, sys.EBUSY, "Out of RMIDs")
 	case len(f.groups) >= f.RMIDs:
 		return f.fail("mkdir", dir, sys.ENOSPC, "Out of RMIDs")
+	case !mon && f.controls() >= f.CLOSIDs: // after the RMID, which mkdir_rdt_prepare() takes
+		return f.fail("mkdir", dir, sys.ENOSPC, "Out of CLOSIDs")
 	}
 	f.groups[dir] = f.newGroup(!mon)
 	return f.done("make", dir)
@@ -229,11 +234,11 @@ func (f *Resctrl) Remove(dir string) error {
 	if err := f.before("remove", dir); err != nil {
 		return err
 	}
-	if f.groups[dir] == nil {
-		return f.fail("rmdir", dir, sys.ENOENT, "")
-	}
-	if dir == "" {
+	switch base := path.Base(dir); {
+	case dir == "" || base == "info" || base == "mon_groups" || base == "mon_data":
 		return f.fail("rmdir", dir, sys.EPERM, "")
+	case f.groups[dir] == nil:
+		return f.fail("rmdir", dir, sys.ENOENT, "")
 	}
 	for name := range f.groups {
 		if name == dir || strings.HasPrefix(name, dir+"/") {
@@ -314,14 +319,16 @@ func (f *Resctrl) writeSchemata(g *group, text string) error {
 		}
 		for _, part := range strings.Split(rest, ";") {
 			id, value, _ := strings.Cut(part, "=")
-			d, err1 := strconv.Atoi(id)
-			base := map[string]int{"L3": 16, "MB": 10}[name]
-			v, err2 := strconv.ParseUint(value, base, 64)
-			if err1 != nil || err2 != nil || !slices.Contains(f.Domains, d) {
-				return f.fail("write", "schemata", sys.EINVAL, "Non-digit or no such domain")
+			d, err := strconv.Atoi(id)
+			if err != nil {
+				return f.fail("write", "schemata", sys.EINVAL, "Missing '=' or non-numeric domain")
 			}
-			if v, err1 = f.valid(name, v); err1 != nil {
-				return f.fail("write", "schemata", sys.EINVAL, err1.Error())
+			if !slices.Contains(f.Domains, d) {
+				return f.fail("write", "schemata", sys.EINVAL, "")
+			}
+			v, err := f.valid(name, value)
+			if err != nil {
+				return f.fail("write", "schemata", sys.EINVAL, err.Error())
 			}
 			sets = append(sets, set{name, d, v})
 		}
@@ -332,7 +339,15 @@ func (f *Resctrl) writeSchemata(g *group, text string) error {
 	return nil
 }
 
-func (f *Resctrl) valid(name string, v uint64) (uint64, error) {
+func (f *Resctrl) valid(name, text string) (uint64, error) {
+	base, bad := 16, "Non-hex character in the mask "
+	if name == "MB" {
+		base, bad = 10, "Non-decimal digit in MB value "
+	}
+	v, err := strconv.ParseUint(text, base, 64)
+	if err != nil {
+		return 0, errors.New(bad + text)
+	}
 	if name == "MB" {
 		if f.MB == 100 && (v < f.Least || v > 100) || v < f.Least {
 			return 0, fmt.Errorf("MB value %d out of range [%d,%d]", v, f.Least, f.MB)
@@ -385,7 +400,7 @@ func (f *Resctrl) info(file string) (string, bool) {
 		return text, true
 	}
 	text, ok := map[string]string{
-		"info/last_cmd_status":                f.status,
+		"info/last_cmd_status":                cmp.Or(f.status, "ok"),
 		"info/L3/num_closids":                 strconv.Itoa(f.CLOSIDs),
 		"info/L3/cbm_mask":                    strconv.FormatUint(1<<f.Ways-1, 16),
 		"info/L3/min_cbm_bits":                strconv.Itoa(f.MinBits),

@@ -388,9 +388,9 @@ func (r *run) tell(last bool) {
 	}
 	r.mu.Lock()
 	now := time.Now() // wall-clock time, not the model's
-	due := last || now.Sub(r.told) >= progressEach
+	due := last || now.Sub(r.reported) >= progressEach
 	if due {
-		r.told = now
+		r.reported = now
 	}
 	p := Progress{
 		Moved: r.res.Moved(), Failed: r.res.Failed(), Elapsed: r.m.clock.Now() - r.began,

@@ -58,7 +58,7 @@ type run struct {
 	frames *frames          // nil: hidden
 
 	progress sync.Mutex
-	told     time.Time
+	reported time.Time
 	kind     migration.Kind
 }
 

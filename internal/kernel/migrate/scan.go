@@ -303,7 +303,7 @@ func (s *process) sort() error {
 // claim takes the pages that others may share, and leaves out those already taken. Where
 // their frames are hidden it waits for those being moved.
 func (s *process) claim() {
-	if slices.ContainsFunc(s.here, func(c candidate) bool { return !c.entry.exclusive() && !c.told() }) {
+	if slices.ContainsFunc(s.here, func(c candidate) bool { return !c.entry.exclusive() && !c.identified() }) {
 		s.r.settled(s.id)
 	}
 	s.r.mu.Lock()
@@ -337,8 +337,8 @@ func (c candidate) page() page {
 	return p
 }
 
-// told reports that the identity of the page is known.
-func (c candidate) told() (known bool) {
+// identified reports that the identity of the page is known.
+func (c candidate) identified() (known bool) {
 	c.page().keys(func(pageKey) { known = true })
 	return known
 }

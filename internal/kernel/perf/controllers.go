@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -28,6 +29,8 @@ import (
 //  2. The counts of a controller belong to the node of that package, if the package has
 //     one node with memory and all memory of the machine is on nodes with CPUs: a PMU
 //     does not name the node it serves.
+//  3. If the package has several, the table may say which one a controller of that number
+//     serves, for a package with just these controllers (event.Controllers.Clusters).
 type Controllers struct {
 	calls  unix.Sampling
 	known  event.Controllers
@@ -81,7 +84,7 @@ func OpenControllers(calls unix.Sampling, root unix.Root, m machine.Machine) (*C
 	c := &Controllers{calls: calls, known: known, units: map[int]int{}, broken: map[int]error{}}
 	err := fmt.Errorf("count memory controllers: no %s PMU in %s (%w)", known.PMU, strings.TrimSuffix(pmuFolder, "/"), unix.ErrNotSupported)
 	for _, dir := range dirs {
-		if err := c.open(dir, m); err != nil {
+		if err := c.open(dir, len(dirs), m); err != nil {
 			c.Close()
 			return nil, err
 		}
@@ -145,7 +148,7 @@ func (c *Controllers) everyNode(m machine.Machine) error {
 	return nil
 }
 
-func (c *Controllers) open(dir string, m machine.Machine) error {
+func (c *Controllers) open(dir string, all int, m machine.Machine) error {
 	text := func(name string) (string, error) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -170,7 +173,7 @@ func (c *Controllers) open(dir string, m machine.Machine) error {
 		return fmt.Errorf("parse %s/cpumask: %w", dir, err)
 	}
 	for cpu := range cpus.All() {
-		node, err := controllerNode(m, cpu, c.known.Near)
+		node, err := c.nodeOf(m, cpu, filepath.Base(dir), all)
 		if err != nil {
 			return err
 		}
@@ -182,34 +185,39 @@ func (c *Controllers) open(dir string, m machine.Machine) error {
 	return nil
 }
 
-// controllerNode is step 2: the index of the node whose memory a controller
-// with this CPU serves.
-func controllerNode(m machine.Machine, cpu int, near bool) (int, error) {
+// nodeOf is steps 2 and 3: the index of the node whose memory a controller serves, by its
+// CPU and the name of its PMU, which is one of all.
+func (c *Controllers) nodeOf(m machine.Machine, cpu int, name string, all int) (int, error) {
 	unclear := func(why string) error {
 		return fmt.Errorf("count memory controllers: %s: the node that a controller serves is not shown (%w)", why, unix.ErrNotSupported)
 	}
-	c, ok := m.CPU(cpu)
-	p, known := c.Package.Get()
+	of, ok := m.CPU(cpu)
+	p, known := of.Package.Get()
 	if !ok || !known {
 		return 0, unclear(fmt.Sprintf("the package of CPU %d is unknown", cpu))
 	}
-	if !near && !m.NodesWithMemory().Minus(m.NodesWithCPUs()).IsEmpty() {
+	if !c.known.Near && !m.NodesWithMemory().Minus(m.NodesWithCPUs()).IsEmpty() {
 		return 0, unclear("there is memory without CPUs")
 	}
-	at := -1
+	var nodes []int
 	for i, n := range m.Nodes {
-		if !n.CPUs.Overlaps(m.Packages[p]) {
-			continue
+		if n.CPUs.Overlaps(m.Packages[p]) {
+			nodes = append(nodes, i)
 		}
-		if at >= 0 {
-			return 0, unclear(fmt.Sprintf("package %d has several nodes", p))
-		}
-		at = i
 	}
-	if at < 0 {
+	switch len(nodes) {
+	case 0:
 		return 0, unclear(fmt.Sprintf("package %d has no node", p))
+	case 1:
+		return nodes[0], nil
 	}
-	return at, nil
+	slices.SortFunc(nodes, func(a, b int) int { return m.Nodes[a].ID - m.Nodes[b].ID })
+	clusters := c.known.Clusters[len(nodes)] // 3
+	number, err := strconv.Atoi(strings.TrimPrefix(name, c.known.PMU+"_"))
+	if err != nil || number < 0 || number >= len(clusters) || all != len(clusters) {
+		return 0, unclear(fmt.Sprintf("package %d has several nodes", p))
+	}
+	return nodes[clusters[number]], nil
 }
 
 // openOn opens the events that the PMU has. Only the primary ones are required.

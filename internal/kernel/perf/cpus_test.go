@@ -5,6 +5,7 @@ package perf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -258,5 +259,66 @@ func TestHalfOfAController(t *testing.T) {
 	}
 	if got, err := m.Read(2); err != nil || got[0].KnownReads || got[0].Why == nil || !strings.Contains(got[0].Why.Error(), "SCH1") {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// inClusters has two packages of so many nodes; one CPU each.
+func inClusters(nodes int) machine.Machine {
+	m := machine.Machine{Packages: make([]set.CPUSet, 2)}
+	for i := range 2 * nodes {
+		// CPUs 0 and 2 are those that the PMUs' cpumask names.
+		p := i % 2
+		cpu := 2*p + i/2*4
+		m.Packages[p] = m.Packages[p].With(cpu)
+		m.CPUs = append(m.CPUs, machine.CPU{ID: cpu, Online: true, Package: unit.Some(p)})
+		m.Nodes = append(m.Nodes, machine.Node{ID: p*nodes + i/2, CPUs: set.FromCPUs(cpu), Memory: unit.Some(unit.GiB)})
+	}
+	slices.SortFunc(m.CPUs, func(a, b machine.CPU) int { return a.ID - b.ID })
+	slices.SortFunc(m.Nodes, func(a, b machine.Node) int { return a.ID - b.ID })
+	return m
+}
+
+// With sub-NUMA clustering, each node has the controllers that Linux's perf says are its own;
+// another number of controllers than that mapping knows is refused.
+func TestControllersOfClusters(t *testing.T) {
+	for _, c := range []struct {
+		cpu   string
+		nodes int
+		of    []int // 0: unknown
+	}{
+		{"granite-rapids-8", 2, []int{1, 1, 0, 0, 1, 1, 0, 0}},
+		{"granite-rapids-12", 3, []int{1, 1, 0, 0, 2, 2, 1, 1, 0, 0, 2, 2}},
+		{"granite-rapids-12", 1, make([]int, 12)},
+		{"granite-rapids-12", 2, nil}, {"granite-rapids-8", 3, nil}, {"granite-rapids-8", 4, nil}, {"sapphire-rapids", 2, nil},
+	} {
+		f, m := newUncore(), inClusters(c.nodes)
+		opened := map[int]int{} // by the index of the node
+		got, err := OpenControllers(f, kerneltest.Tree(t, kerneltest.CPUTree(c.cpu)), m)
+		if c.of == nil {
+			if !errors.Is(err, unix.ErrNotSupported) || !strings.Contains(err.Error(), "several nodes") {
+				t.Errorf("%s, %d nodes: %v", c.cpu, c.nodes, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s, %d nodes: %v", c.cpu, c.nodes, err)
+			continue
+		}
+		want := map[int]int{}
+		for _, cluster := range c.of {
+			want[cluster]++
+			want[c.nodes+cluster]++
+		}
+		for node, n := range got.units {
+			opened[node] = n
+		}
+		if !maps.Equal(opened, want) {
+			t.Errorf("%s, %d nodes: controllers by node %v, want %v", c.cpu, c.nodes, opened, want)
+		}
+		for number, cluster := range c.of {
+			if at, err := got.nodeOf(m, 2, fmt.Sprintf("uncore_imc_%d", number), len(c.of)); err != nil || at != c.nodes+cluster {
+				t.Errorf("%s, %d nodes: controller %d of package 1 is of node %d, want %d (%v)", c.cpu, c.nodes, number, at, c.nodes+cluster, err)
+			}
+		}
 	}
 }

@@ -138,7 +138,7 @@ func TestOpenBeneath(t *testing.T) {
 	anybody := func(uint32, uint32) bool { return true }
 	for _, noOpenat2 = range []bool{false, true} {
 		for _, c := range []struct{ folder, path string }{{dir, "bin/own"}, {dir + "/bin", "own"}, {dir, "/../bin/./own"}} {
-			f, err := OpenBeneath(c.folder, c.path, anybody)
+			f, err := OpenBeneath(c.folder, c.path, anybody, nil)
 			if err != nil {
 				t.Fatalf("without openat2 %v, %v: %v", noOpenat2, c, err)
 			}
@@ -152,14 +152,50 @@ func TestOpenBeneath(t *testing.T) {
 			{dir + "/dir", "secret", ""}, {dir, "bin", "regular"}, {dir, "none", "no such"}, {"/", "proc/self/status", "file system"}, {dir, "../../etc/passwd", ""},
 		} {
 			soon(t, c.path, func() {
-				if f, err := OpenBeneath(c.folder, c.path, anybody); err == nil || !strings.Contains(err.Error(), c.want) {
+				if f, err := OpenBeneath(c.folder, c.path, anybody, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("without openat2 %v, %v: %v, %v", noOpenat2, c, f, err)
 				}
 			})
 		}
-		f, err := OpenBeneath(dir, "bin/own", func(owner, folder uint32) bool { return owner != folder })
+		f, err := OpenBeneath(dir, "bin/own", func(owner, folder uint32) bool { return owner != folder }, nil)
 		if !errors.Is(err, ErrNotPermitted) || f != nil {
 			t.Errorf("as a user without permission: %v", err)
 		}
+	}
+}
+
+// Below its folder, another mount is entered only if it is accepted, and each that is on the
+// way is asked for.
+func TestOpenBeneathMounts(t *testing.T) {
+	defer func() { noOpenat2 = false }()
+	dir := t.TempDir()
+	at := filepath.Join(dir, "service")
+	if err := os.Mkdir(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.Mount("tmpfs", at, "tmpfs", sys.MS_NOSUID|sys.MS_NODEV, "size=64k"); err != nil {
+		t.Skipf("mounting a tmpfs needs CAP_SYS_ADMIN: %v", err)
+	}
+	defer func() { _ = sys.Unmount(at, sys.MNT_DETACH) }()
+	if err := os.WriteFile(filepath.Join(at, "p99"), []byte("0.01"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	anybody := func(uint32, uint32) bool { return true }
+	for _, noOpenat2 = range []bool{false, true} {
+		var asked []uint64
+		enter := func(ok bool) func(uint64) bool {
+			return func(mount uint64) bool { asked = append(asked, mount); return ok }
+		}
+		if f, err := OpenBeneath(dir, "service/p99", anybody, enter(false)); !errors.Is(err, ErrNotPermitted) || f != nil {
+			t.Errorf("without openat2 %v: a refused mount: %v", noOpenat2, err)
+		}
+		f, err := OpenBeneath(dir, "service/p99", anybody, enter(true))
+		if err != nil || len(asked) != 2 || asked[0] != asked[1] {
+			t.Fatalf("without openat2 %v: an accepted mount: %v, asked for %v", noOpenat2, err, asked)
+		}
+		if data, _ := io.ReadAll(f); string(data) != "0.01" {
+			t.Errorf("%q", data)
+		}
+		f.Close()
 	}
 }

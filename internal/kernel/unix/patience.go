@@ -5,66 +5,85 @@ package unix
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
 
-// ErrNoAnswer: a file of a process was not read in time.
+// ErrNoAnswer: a call about a process did not return in time.
 var ErrNoAnswer = errors.New("no answer")
 
-// MostHung is the number of readings that may hang at a time, each with a thread of its
-// own. At that number no process is read any more until one of them has answered.
+// MostHung is the number of calls that may hang at a time, each with a thread of its own.
+// At that number no process is asked any more until one of them has answered.
 const MostHung = 8
 
-// Patience is for files of a process that need its mmap_lock in the kernel (numa_maps,
-// maps, smaps, pagemap, cmdline). They may be blocked for as long as the process's owner
-// likes: a thread that faults on a file whose FUSE server is silent holds the lock for
-// reading, a thread that wants to map something queues behind it, and all other readers
-// queue behind that one.
+// Patience is for what needs the mmap_lock of a process in the kernel: reading its
+// numa_maps, maps, smaps, pagemap, cmdline, and move_pages. That may be blocked for as long
+// as the process's owner likes: a thread that faults on a file whose FUSE server is silent
+// holds the lock for reading, a thread that wants to map something queues behind it, and
+// all other readers queue behind that one.
 type Patience struct {
 	mu   sync.Mutex
-	hung map[int]<-chan struct{}
+	hung []hung
+}
+
+// hung is a call that has not returned in time.
+type hung struct {
+	pids []int
+	done <-chan struct{}
 }
 
 // Try reads in the background, and gives up after limit with ErrNoAnswer. The reading then
 // continues, and its process is not read again before it has ended. So read must not write
 // what the caller uses after an error. The path is for the message.
 func (p *Patience) Try(pid int, path string, limit time.Duration, read func()) error {
-	if n, free := p.settle(pid); !free {
-		return fmt.Errorf("read %s: %w: %d processes do not answer, this one or others", path, ErrNoAnswer, n)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	left, err := p.Do([]int{pid}, timer.C, read)
+	if left {
+		return fmt.Errorf("read %s: %w in %v", path, ErrNoAnswer, limit)
+	} else if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// Do is Try for any call, about several processes, until over receives. The call is left
+// if it was begun and continues.
+func (p *Patience) Do(pids []int, over <-chan time.Time, call func()) (left bool, err error) {
+	if n, free := p.settle(pids); !free {
+		return false, fmt.Errorf("%w: %d processes do not answer, this one or others", ErrNoAnswer, n)
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		read()
+		call()
 	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-done:
-		return nil
-	case <-timer.C:
+		return false, nil
+	case <-over:
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hung == nil {
-		p.hung = map[int]<-chan struct{}{}
-	}
-	p.hung[pid] = done
-	return fmt.Errorf("read %s: %w in %v", path, ErrNoAnswer, limit)
+	p.hung = append(p.hung, hung{slices.Clone(pids), done})
+	return true, ErrNoAnswer
 }
 
-// settle forgets readings that have ended meanwhile. It returns how many have not, and
-// whether this process may be read.
-func (p *Patience) settle(pid int) (hung int, free bool) {
+// settle forgets calls that have ended meanwhile. It returns how many have not, and whether
+// these processes may be asked.
+func (p *Patience) settle(pids []int) (n int, free bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for pid, done := range p.hung {
+	free = true
+	p.hung = slices.DeleteFunc(p.hung, func(h hung) bool {
 		select {
-		case <-done:
-			delete(p.hung, pid)
+		case <-h.done:
+			return true
 		default:
 		}
-	}
-	return len(p.hung), p.hung[pid] == nil && len(p.hung) < MostHung
+		free = free && !slices.ContainsFunc(pids, func(pid int) bool { return slices.Contains(h.pids, pid) })
+		return false
+	})
+	return len(p.hung), free && len(p.hung) < MostHung
 }

@@ -14,10 +14,6 @@ import (
 // Name is the experiment's name.
 const Name = "lakew"
 
-// Boundless is the paper's machine with an interconnect and memory controllers that never
-// make a thread wait. There, latency, caches and CPUs are all that is left of a factor.
-const Boundless = catalog.Torus + "-boundless"
-
 // The mixes.
 const (
 	firstMix  = "vms-1"
@@ -66,15 +62,6 @@ func Plan(full bool) arena.Plan {
 	return p
 }
 
-// Why is the same experiment on a machine whose interconnect and memory never make a thread
-// wait, for Linux alone and one mapping. It shows which part of the factors is waiting.
-func Why() arena.Plan {
-	p := Plan(true)
-	p.Name, p.Machines = Name+"-why", []arena.Machine{boundless(torus())}
-	p.Policies, p.Seeds, p.Mixes = []string{runner.None, runner.SMIPC}, p.Seeds[:2], p.Mixes[:1]
-	return p
-}
-
 func mix(name, about string, p population) arena.Mix {
 	return arena.Mix{
 		Name: name, About: about, Fits: fits,
@@ -101,18 +88,3 @@ func fits(m *arena.Machine) bool {
 
 // torus is the paper's machine.
 func torus() arena.Machine { return arena.BuiltinMachine(catalog.Torus) }
-
-// boundless copies a machine without the limits of its controllers and links.
-func boundless(m arena.Machine) arena.Machine {
-	m.Name, m.About = Boundless, m.About+" Here neither links nor memory controllers ever make a thread wait."
-	nodes := append(m.System.Nodes[:0:0], m.System.Nodes...)
-	for i := range nodes {
-		nodes[i].Server.Cycles = 0
-	}
-	links := append(m.System.Links[:0:0], m.System.Links...)
-	for i := range links {
-		links[i].Cycles = 0
-	}
-	m.System.Nodes, m.System.Links = nodes, links
-	return m
-}

@@ -31,12 +31,28 @@ func (s *script) Line(h *windowtest.Host, line []string) (string, error) {
 			return "", err
 		}
 		return "", s.cfg.Validate()
+	case "doubt": // doubt nodes|packages|none: the firmware contradicts itself about them
+		return "", doubt(h, line[1])
 	case "tick": // tick [N] [verbose]: N windows, the last one's answer
 		return s.tick(h, line[1:])
 	case "state":
 		return s.print()
 	}
 	return "", fmt.Errorf("unknown line")
+}
+
+func doubt(h *windowtest.Host, about string) error {
+	h.Machine.Doubts, h.Machine.PackageDoubts = nil, nil
+	switch about {
+	case "nodes":
+		h.Machine.Doubts = []string{"nodes 0-1 all claim cpus 3"}
+	case "packages":
+		h.Machine.PackageDoubts = []string{"the sibling lists have 4 packages"}
+	case "none":
+	default:
+		return fmt.Errorf("doubt %q: want nodes, packages or none", about)
+	}
+	return nil
 }
 
 func (s *script) tick(h *windowtest.Host, args []string) (string, error) {

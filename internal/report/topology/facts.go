@@ -34,6 +34,7 @@ type facts struct {
 
 func newFacts(m machine.Machine, options ...Option) facts {
 	m = render.Cleaned(m)
+	m.Doubts = m.AllDoubts()
 	f := facts{Machine: m, online: m.OnlineCPUs(), noCPUs: m.NodeIDs()}
 	f.noCPUs = f.noCPUs.Minus(m.NodesWithCPUs())
 	for _, c := range m.CPUs {

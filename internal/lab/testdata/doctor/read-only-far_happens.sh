@@ -1,6 +1,10 @@
-# Threads on both nodes read one table, which no process writes.
+# Threads on both nodes read one table, which no process writes. A program beside them
+# writes: where no store is sampled at all, nothing shows what is only read, and a chase
+# stores less often than the least period of store samples (10,007, in half a second).
 # want: read-only-far
 # for: 6s
 # after: no
+group writer
+load writer stream --threads 1 --ws 64KiB --write --bind-cpu 3
 group table
 load table chase --threads 4 --ws 4MiB --shared --touch main
