@@ -113,13 +113,13 @@ func anyMatch(pattern string, ids []string) bool {
 
 // Patterns that no path can match both: a brute-force search over short paths agrees.
 func TestMayBothMatch(t *testing.T) {
-	parts := []string{"", "a", "b", "ab", "*", "a*", "*b", "?"}
+	parts := []string{"a", "b", "ab", "*", "a*", "*b", "?"}
 	for _, x := range parts {
 		for _, y := range parts {
 			if mayBothMatch("/s/"+x, "/s/"+y) {
 				continue
 			}
-			for _, id := range []string{"/s/", "/s/a", "/s/b", "/s/ab", "/s/aab", "/s/bb"} {
+			for _, id := range []string{"/s/a", "/s/b", "/s/ab", "/s/aab", "/s/bb"} {
 				if anyMatch("/s/"+x, []string{id}) && anyMatch("/s/"+y, []string{id}) {
 					t.Errorf("%q and %q both match %q", x, y, id)
 				}
