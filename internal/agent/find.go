@@ -7,7 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
+	"strconv"
 )
 
 // UserStateDir is the state folder of a user other than root: only root may write
@@ -76,6 +76,6 @@ func FindSocket(dir string) string {
 
 // alive says whether a process exists.
 func alive(pid int) bool {
-	err := syscall.Kill(pid, 0)
-	return pid > 0 && (err == nil || errors.Is(err, syscall.EPERM))
+	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
+	return pid > 0 && err == nil
 }
