@@ -55,7 +55,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().Float64Var(&f.warmup, "warmup", 0, "warm-up of every run, model-seconds; default: the mix's")
 	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing; report the warm-up and repeats that the mix should have")
 	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "with --pilot: time that a comparison may take")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "output format: text or json")
+	cli.OutputFlag(cmd, &f.output)
 	f.lab.addBin(cmd)
 	f.lab.cgroup = "v2"
 	return cmd
@@ -197,8 +197,8 @@ func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
 }
 
 func (f demoFlags) check() error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("-o is %q: want text or json", f.output)
+	if err := cli.CheckOutput(f.output); err != nil {
+		return err
 	}
 	if f.pilot && f.output != "text" {
 		return errors.New("--pilot writes text: leave out -o")

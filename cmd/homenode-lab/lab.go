@@ -64,24 +64,36 @@ func (f *labFlags) addShapes(cmd *cobra.Command) {
 
 func labShapes() *cobra.Command {
 	var f labFlags
+	var output string
 	cmd := &cobra.Command{
 		Use: "shapes", Short: "List the machines that the lab can model", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.CheckOutput(output); err != nil {
+				return err
+			}
 			names, err := shapeNames(f.shapes)
 			if err != nil {
 				return err
 			}
+			var rows [][2]string
 			for _, name := range names {
 				s, err := source.Shape(f.shapes, name)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", s.Name, s.About)
+				rows = append(rows, [2]string{s.Name, s.About})
+			}
+			if output == "json" {
+				return listJSON(cmd.OutOrStdout(), rows)
+			}
+			for _, r := range rows {
+				fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", r[0], r[1])
 			}
 			return nil
 		},
 	}
 	f.addShapes(cmd)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 

@@ -274,15 +274,7 @@ func simListCommand(use, short, head string, rows func() [][2]string) *cobra.Com
 
 func simList(w io.Writer, output, head string, rows [][2]string) error {
 	if output == "json" {
-		type row struct {
-			Name  string `json:"name"`
-			About string `json:"about"`
-		}
-		all := []row{}
-		for _, r := range rows {
-			all = append(all, row{r[0], r[1]})
-		}
-		return schema.NewEncoder(w).Encode(all)
+		return listJSON(w, rows)
 	}
 	_, err := fmt.Fprintf(w, "%s\n\n", head)
 	for _, r := range rows {
@@ -291,4 +283,20 @@ func simList(w io.Writer, output, head string, rows [][2]string) error {
 		}
 	}
 	return err
+}
+
+// listJSON writes names and what they mean.
+func listJSON(w io.Writer, rows [][2]string) error {
+	type entry struct {
+		Name  string `json:"name"`
+		About string `json:"about"`
+	}
+	list := struct {
+		Schema  int     `json:"schema"` // 1
+		Entries []entry `json:"entries"`
+	}{1, []entry{}}
+	for _, r := range rows {
+		list.Entries = append(list.Entries, entry{r[0], r[1]})
+	}
+	return schema.NewEncoder(w).Encode(list)
 }

@@ -166,7 +166,7 @@ func readSnapshotFile(path string) (snapshot.Snapshot, error) {
 	}
 	s, err := snapshot.Decode(data)
 	if err != nil {
-		return snapshot.Snapshot{}, exit.BadInput(fmt.Errorf("%s: %w", path, err))
+		return snapshot.Snapshot{}, exit.BadInput(source.Explain(path, fmt.Errorf("%s: %w", path, err)))
 	}
 	return s, nil
 }

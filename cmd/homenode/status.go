@@ -69,7 +69,7 @@ func whyCommand() *cobra.Command {
 			}
 			earlier := earlierOf(cmd.ErrOrStderr(), logOf(state, log, s), ws)
 			if output == "json" {
-				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{ws, earlier})
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{s.Schema, ws, earlier})
 			}
 			ws.Past = append(earlier, ws.Past...)
 			views.Why(cmd.OutOrStdout(), ws)

@@ -89,6 +89,7 @@ type Agent struct {
 	near     []set.NodeSet // parallel to Config.Services
 	latency  latencies
 	hot      unix.Patience // for processes that are searched for hot pages
+	labels   labels
 	pulse    pulse
 	reported map[string]bool // problems of the last window
 	view     atomic.Pointer[View]
@@ -128,7 +129,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 
 func (a *Agent) open(ctx context.Context) error {
 	if a.o.Play != nil {
-		a.reader, a.apply = a.o.Play, asIfDone{}
+		a.reader, a.apply, a.labels.off = a.o.Play, asIfDone{}, true
 		a.o.Config = playConfig(a.o.Config)
 		return os.MkdirAll(a.o.Config.StateDir, 0o755)
 	}

@@ -98,8 +98,9 @@ func TestMoving(t *testing.T) {
 	if o.Status != action.InProgress || o.Moved != 32*unit.MiB {
 		t.Errorf("after 2 s: %s, %v", o.Status, o.Moved)
 	}
-	// A thousand cycles, and 64 lines read from node 1 and written to node 0, 8 at once.
-	near(t, "the mover's CPU time", o.CPUSeconds, 32*256*(1000+64*(373+216)/8.0)/w.Config.System.Hz, 0.03)
+	// A thousand cycles, and 64 lines read from node 1 and written to node 0, 4 at once, as
+	// the lab's cores have them.
+	near(t, "the mover's CPU time", o.CPUSeconds, 32*256*(1000+64*(373+216)/4.0)/w.Config.System.Hz, 0.03)
 	w.Run(time.Second)
 	if win := w.Window(); len(win.Outcomes) != 0 {
 		t.Errorf("it went on: %+v", win.Outcomes)
@@ -112,7 +113,7 @@ func TestMoving(t *testing.T) {
 	}
 	move.Budget, move.Rate = 0, 0
 	w.Apply([]action.Step{move})
-	w.Run(5 * time.Second)
+	w.Run(8 * time.Second)
 	o = outcome(t, w.Window())
 	if o.Status != action.Done || o.Moved != 108*unit.MiB {
 		t.Errorf("all the rest: %s, %v", o.Status, o.Moved)
@@ -242,9 +243,9 @@ func TestMaxStall(t *testing.T) {
 	short, long := run(time.Millisecond), run(400*time.Millisecond)
 	near(t, "stopped by calls of 1 ms", short.Stalled, 0.001, 0.1)
 	near(t, "stopped by calls of 400 ms", long.Stalled, 0.4, 0.1)
-	// Its pages take some eight such calls, and each stops it for its part: 4 % of the
-	// requests come in a stop of 50 ms.
-	if long.P99 < short.P99+0.03 || long.P99 > 0.1 || long.Latency <= short.Latency {
+	// Its pages take some sixteen such calls, and each stops it for its part: 4 % of the
+	// requests come in a stop of 25 ms.
+	if long.P99 < short.P99+0.02 || long.P99 > 0.1 || long.Latency <= short.Latency {
 		t.Errorf("P99 %v and %v, latency %v and %v", short.P99, long.P99, short.Latency, long.Latency)
 	}
 }
@@ -266,7 +267,7 @@ func TestSetMemsStall(t *testing.T) {
 		return w.Truth()[0]
 	}
 	got, without := late(true), late(false)
-	near(t, "stalled", got.Stalled, 1024*(1000+64*(373+216)/8.0)/5e7, 0.01)
+	near(t, "stalled", got.Stalled, 1024*(1000+64*(373+216)/4.0)/5e7, 0.01)
 	if added := got.Latency - without.Latency; added < got.Stalled*got.Stalled/2*0.5 {
 		t.Errorf("latency %v, without %v: stalled %v", got.Latency, without.Latency, got.Stalled)
 	}

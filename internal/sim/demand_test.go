@@ -86,14 +86,15 @@ func TestDemandWhateverTheStep(t *testing.T) {
 		near(t, fmt.Sprintf("asked, cut by seed %d", seed), w.Truth()[0].Asked, want, 1e-9)
 	}
 	// The reference: small pieces of the formula itself.
+	const piece = 10 * time.Millisecond
 	sum, n := 0.0, noise{}
 	n.start(1, "/feed", 0.5, moody().Arrive)
-	for at := moody().Arrive + time.Millisecond/2; at < time.Hour; at += time.Millisecond {
+	for at := moody().Arrive + piece/2; at < time.Hour; at += piece {
 		knot, spec := int64(at/time.Minute), moody()
 		f := float64(at-time.Duration(knot)*time.Minute) / float64(time.Minute)
 		x, slope := n.line(knot)
 		c, gain := whole.curve(&spec.Demand, knot)
-		sum += 0.2 * math.Exp(x+slope*f) * (c + gain*f) * spec.Phases[phaseAt(spec.Phases, at-spec.Arrive)].Rate
+		sum += 200 * piece.Seconds() * math.Exp(x+slope*f) * (c + gain*f) * spec.Phases[phaseAt(spec.Phases, at-spec.Arrive)].Rate
 	}
 	near(t, "asked", want, sum, 1e-4)
 }

@@ -47,7 +47,8 @@ const (
 	moveSeconds = 0.64e-9
 	// kernelCycles is the least part of a page's move that is not copying. A choice.
 	kernelCycles = 1000
-	// copies is how many lines of the one stream of a copy are outstanding at once.
+	// copies is how many lines of the one stream of a copy are outstanding at once, as far as
+	// its core has buffers for them.
 	copies = 8
 	// lines is the number of lines of a page.
 	lines = linux.PageBytes / memsys.LineBytes
@@ -128,13 +129,13 @@ func (x *Mover) price(m *Move, room float64) (seconds float64) {
 			stall += by * share * x.system.Latency[c][n]
 		}
 	}
-	stall = stall * (2 * lines / float64(copies))
+	m.regions[0] = memsys.Region{Bytes: 1 << 40, Shared: true, Accesses: 2 * lines, Parallelism: copies, Stream: true}
+	stall = stall * (2 * lines / x.system.Outstanding(&m.regions[0]))
 	bytes := x.host.Settings.MoveSeconds
 	if bytes == 0 {
 		bytes = moveSeconds
 	}
 	own := max(kernelCycles, bytes*linux.PageBytes*x.system.Hz-stall)
-	m.regions[0] = memsys.Region{Bytes: 1 << 40, Shared: true, Accesses: 2 * lines, Parallelism: copies, Stream: true}
 	m.work = memsys.Work{Cycles: own, Instructions: own, Regions: m.regions[:]}
 	return (own + stall) / x.system.Hz
 }

@@ -80,7 +80,7 @@ func orOne(factor float64) float64 {
 func CyclesAlone(sys *memsys.System, work *memsys.Work, node int) float64 {
 	cycles := work.Cycles
 	for _, r := range work.Regions {
-		cycles += r.Accesses * sys.Latency[node][node] / r.Parallelism
+		cycles += r.Accesses * sys.Latency[node][node] / sys.Outstanding(&r)
 	}
 	return max(1, cycles)
 }

@@ -50,7 +50,7 @@ type Config struct {
 	SettleWindows     int        `yaml:"settle_windows" json:"settle_windows"`             // after these a bound workload should be on target
 
 	// Unbind.
-	NodeBusy           unit.Ratio `yaml:"node_busy" json:"node_busy"`                     // A: 80 % (paper)
+	NodeBusy           unit.Ratio `yaml:"node_busy" json:"node_busy"`                     // A: 80 % (paper); B does not unbind below it either
 	ImbalanceThreshold unit.Ratio `yaml:"imbalance_threshold" json:"imbalance_threshold"` // B(1): 10–15 % (paper), in points of utilisation
 	HistoryWindows     int        `yaml:"history_windows" json:"history_windows"`         // B(2): length of a node's history
 	MinHistory         int        `yaml:"min_history" json:"min_history"`                 // B(2): with fewer windows the P95 means nothing

@@ -39,7 +39,8 @@
 //
 // Strategy A: unbind iff the workload exceeds its quota and its node is more than 80 %
 // busy. Strategy B (production): unbind iff a node is 10–15 % busier than the others and
-// busier than the P95 of its own history, and the workload exceeds its quota. Where our
+// busier than the P95 of its own history, and the workload exceeds its quota; by our choice
+// it is also as busy as A asks. Where our
 // reading of the paper is a choice, the code says "choice".
 //
 // A quota may be missing, or no smaller than the CPUs of the binding. Then the binding

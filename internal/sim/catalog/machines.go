@@ -16,11 +16,13 @@ type Builtin struct {
 // Names that other packages use.
 const (
 	DualSkylake = "dual-skylake"
-	DualE5620   = "dual-e5620"   // Rao's: 2 × 4 cores, 12 MiB of LLC each
-	FourNodes   = "quad-e7-4830" // four nodes of 12 cores (Funston's Intel machine)
-	Opteron     = "opteron-6272" // eight nodes of 8 cores (Funston's AMD machine)
-	Kunpeng     = "kunpeng-920"  // a tree: two packages of two nodes, clusters of four cores
-	Torus       = "torus-288"    // Lakew's: six servers of 48 cores, one coherent system
+	DualE5620   = "dual-e5620"     // Rao's: 2 × 4 cores, 12 MiB of LLC each
+	FourNodes   = "quad-e7-4830"   // four nodes of 12 cores (Funston's Intel machine)
+	Opteron     = "opteron-6272"   // eight nodes of 8 cores (Funston's AMD machine)
+	Kunpeng     = "kunpeng-920"    // a tree: two packages of two nodes, clusters of four cores
+	QuadGold    = "quad-gold-6130" // of the measured placements
+	DualE5v4    = "dual-e5-2683v4" // of the measured cache sharing
+	Torus       = "torus-288"      // Lakew's: six servers of 48 cores, one coherent system
 )
 
 // Machines are the machines, in the order in which they are shown.
@@ -31,6 +33,8 @@ func Machines() []Builtin {
 		{FourNodes, "Four Xeon E7-4830 v3 as Funston's: 4 nodes of 12 cores with 2 threads each, all as far from each other; latencies and bandwidths estimated.", quadE7},
 		{Opteron, "Four Opteron 6272 as Funston's: 8 nodes of 8 cores, recorded distances; latencies and bandwidths estimated.", opteron},
 		{Kunpeng, "Two Kunpeng 920: 4 nodes of 32 cores in a chain, recorded distances; latencies and bandwidths estimated.", kunpeng},
+		{QuadGold, "Four Xeon Gold 6130: 4 nodes of 16 cores with 2 threads each, one UPI link between each two; links from measured traffic, the rest estimated.", quadGold},
+		{DualE5v4, "Two Xeon E5-2683 v4: 2 nodes of 16 cores with 40 MiB of LLC; latencies and bandwidths estimated.", dualE5v4},
 		{Torus, "Six servers of 48 cores on a 2 x 3 torus as Lakew's: 36 nodes of 8 cores, distances 10 to 200; latencies and bandwidths estimated.", torus},
 	}
 }

@@ -12,9 +12,10 @@ import (
 // of memsys.FromMachine. 0: the usual one.
 type figures struct {
 	hz        float64
-	local     float64 // seconds for a read from the own node
-	l2, llc   float64 // cycles of a hit
-	bandwidth float64 // bytes/s that a node's memory delivers
+	local     float64       // seconds for a read from the own node
+	l2, llc   float64       // cycles of a hit
+	bandwidth float64       // bytes/s that a node's memory delivers
+	misses    memsys.Misses // lines that a core can wait for
 	// links are pairs of nodes; nil: every pair has one. Numbers from the count of nodes on
 	// are places without CPUs and memory, such as routers.
 	links []link
@@ -45,6 +46,7 @@ func (f figures) system(m machine.Machine, name string) memsys.System {
 	}
 	y.Name, y.How, y.From, y.Hz = name, unit.HowEstimated, f.from, f.hz
 	for i := range y.Nodes { // 2
+		y.InLLC[i] *= stretch
 		for j := range y.Nodes {
 			y.Latency[i][j] *= longer * stretch
 			if i == j {
@@ -55,6 +57,7 @@ func (f figures) system(m machine.Machine, name string) memsys.System {
 		}
 		y.Nodes[i].Server = memsys.Server{Cycles: memsys.LineBytes * f.hz / f.bandwidth}
 	}
+	y.Misses = memsys.Misses{L1: or(f.misses.L1, y.Misses.L1), L2: or(f.misses.L2, y.Misses.L2)}
 	y.L2Cycles, y.LLCCycles = or(f.l2, y.L2Cycles), or(f.llc, y.LLCCycles*stretch)
 	f.route(&y) // 3
 	return y

@@ -31,6 +31,7 @@ func TestSizes(t *testing.T) {
 	want := map[string]size{
 		DualSkylake: {2, 112, 56, 2, 2}, DualE5620: {2, 8, 8, 2, 2}, FourNodes: {4, 96, 48, 4, 4},
 		Opteron: {8, 64, 64, 4, 8}, Kunpeng: {4, 128, 128, 2, 4}, Torus: {36, 288, 288, 18, 36},
+		QuadGold: {4, 128, 64, 4, 4}, DualE5v4: {2, 32, 32, 2, 2},
 	}
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
 		got := size{len(m.Nodes), m.OnlineCPUs().Len(), len(m.Cores), len(m.Packages), len(m.LLCs)}

@@ -26,9 +26,12 @@ var opteronDistances = [][]int{
 const (
 	opteronL2Cycles  = 20 // AMD's optimization guide of family 15h: 18 to 20
 	opteronLLCCycles = 65 // the order measured in reviews of the same generation
-	// A node's two channels of DDR3-1600 have a peak of 25.6 GB/s; STREAM on eight nodes
-	// was reported at about 120.
-	opteronBandwidth = 15e9
+	// A node's two channels of DDR3-1600 have a peak of 25.6 GB/s. Measured on such a machine:
+	// 16.1 to 16.6 GB/s read by the eight threads of a node (facts/measured.md, C).
+	opteronBandwidth = 16.4e9
+	// One thread reads 5.7 GB/s there, by Little's law 8.6 lines at once at 80 ns and its own
+	// load.
+	opteronMisses = 8.6
 	// HyperTransport 3.1 at 6.4 GT/s: 16 bits each way between the two nodes of a package,
 	// 8 between packages. These are the limits of the data sheet; whole lines get less.
 	inPackage, betweenPackages = 12.8e9, 6.4e9
@@ -53,7 +56,8 @@ func opteron() (machine.Machine, memsys.System) {
 	}.machine()
 	return m, figures{
 		hz: 2.1e9, l2: opteronL2Cycles, llc: opteronLLCCycles, bandwidth: opteronBandwidth,
-		links: near(opteronDistances, 16, hyperTransport),
-		from:  "cores, caches and distances: a recorded machine; latencies: a two-socket Skylake's, by SLIT distance; bandwidths: the data sheet's, and the order of published STREAM; waits on links are a guess",
+		misses: memsys.Misses{L1: opteronMisses, L2: opteronMisses},
+		links:  near(opteronDistances, 16, hyperTransport),
+		from:   "cores, caches and distances: a recorded machine; latencies: a two-socket Skylake's, by SLIT distance; a node's and a thread's bandwidth: measured on such a machine; links: the data sheet's; waits on links are a guess",
 	}.system(m, Opteron)
 }

@@ -41,7 +41,8 @@ func torus() (machine.Machine, memsys.System) {
 	}.machine()
 	return m, figures{
 		hz: 2.5e9, l2: opteronL2Cycles, llc: opteronLLCCycles, bandwidth: opteronBandwidth,
-		links: torusLinks(distances),
+		misses: memsys.Misses{L1: opteronMisses, L2: opteronMisses},
+		links:  torusLinks(distances),
 		from: "servers, cores, memory and distances: the paper; caches: the data sheet; latencies: a two-socket Skylake's, by SLIT distance, " +
 			"so estimated at 160 and 200; HyperTransport: the data sheet; a torus link of 2 GB/s each way: estimated; waits on links are a guess",
 	}.system(m, Torus)

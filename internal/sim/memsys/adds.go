@@ -156,7 +156,7 @@ func (s *Solver) lastOwner(i int, a *adder) {
 		}
 		there := share * o.adding.still
 		peers[o.node] += there
-		to.service += there * (s.sys.Transfer[l.node][o.node] + s.pairs[l.node*s.nodes+o.node].over)
+		to.service += there * (s.sys.transfer(l, o) + s.pairs[l.node*s.nodes+o.node].over)
 		to.transfers += there
 		if o.domain == l.domain {
 			to.near += share - there
@@ -164,6 +164,14 @@ func (s *Solver) lastOwner(i int, a *adder) {
 	}
 	to.fetch = max(0, 1-to.own-to.transfers)
 	to.near = min(to.near, to.fetch)
+}
+
+// transfer is what a line takes from load o's cores to load l's, on an idle machine.
+func (s *System) transfer(l, o *load) float64 {
+	if l.domain == o.domain && s.InLLC != nil {
+		return s.InLLC[l.node]
+	}
+	return s.Transfer[l.node][o.node]
 }
 
 // take is number 5.
@@ -283,6 +291,7 @@ func (s *Solver) costOfAdds(i int) (latency float64) {
 	for m, share := range s.shared[i*s.nodes : (i+1)*s.nodes] {
 		latency += share * s.pairs[l.node*s.nodes+m].latency
 	}
+	latency += s.domains[l.domain].fabric.wait
 	longer := a.longer(a.busy)
 	g.waiting = l.adds * g.service * longer
 	g.reads = l.adds * (g.fetch - g.near*(1-g.misses))
@@ -301,6 +310,7 @@ func (o *owners) cost(s *Solver, l *load, misses, longer, latency float64) float
 func (s *Solver) spreadAdds(i int) {
 	l := &s.loads[i]
 	reads, back, taken := l.rate*l.adding.reads, l.rate*l.adding.back, l.rate*l.adds
+	s.domains[l.domain].fabric.lines += reads + back
 	for m, share := range s.shared[i*s.nodes : (i+1)*s.nodes] {
 		p := &s.pairs[l.node*s.nodes+m]
 		p.lines += share * reads

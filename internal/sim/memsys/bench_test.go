@@ -84,7 +84,7 @@ func TestNoAllocations(t *testing.T) {
 func wide(n int) System {
 	m, _ := DualSkylake()
 	node := m.Nodes[0]
-	m.Nodes, m.LLCs, m.Distances = nil, nil, nil
+	m.Nodes, m.LLCs, m.Distances, m.Packages = nil, nil, nil, nil
 	for id := range n {
 		node.ID = id
 		node.CPUs = set.FromCPUs(id*4, id*4+1, id*4+2, id*4+3)

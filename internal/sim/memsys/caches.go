@@ -29,7 +29,10 @@ type region struct {
 	accesses float64 // per operation, beyond L1
 	own      float64 // lines that a thread uses
 	lines    float64 // lines that all threads in the domain use
-	exposed  float64 // 1/parallelism
+	parallel float64 // accesses outstanding at once, at most
+	near     float64 // exposed share of the latency of L2 hits, and
+	far      float64 // of what goes beyond (overlap.go)
+	bounded  bool    // far by its core's buffers
 	writes   float64
 	laps     bool
 	hits     float64 // share, in L2
@@ -51,17 +54,25 @@ type domain struct {
 	busy, issued float64 // CPUs, and issue cycles per cycle: smt.go
 	used, issues float64 // the same, as its loads have them
 	siblings     float64
-	byBusy       float64           // derivative of siblings
+	byBusy       float64 // derivative of siblings
+	fabric       server
 	pace         [ofDomain]float64 // newton.go
 	residual     [ofDomain]float64
 }
 
-func (d *domain) clear() { d.held, d.asked, d.used, d.issues = 0, 0, 0, 0 }
+func (d *domain) clear() {
+	d.held, d.asked, d.used, d.issues = 0, 0, 0, 0
+	d.fabric.lines = 0
+}
 
 // layDomain starts with the T of the last call, or as if everything missed.
 func (s *Solver) layDomain(i int, warm bool) {
 	d := &s.domains[i]
-	d.pace, d.residual = [ofDomain]float64{1, 1, 1}, [ofDomain]float64{}
+	d.pace, d.residual = [ofDomain]float64{1, 1, 1, 1}, [ofDomain]float64{}
+	d.fabric.pace, d.fabric.residual = 1, 0
+	if !warm || len(d.loads) == 0 {
+		d.fabric.set(0)
+	}
 	s.fill(i)
 	if !warm || !(d.stay > 0) || math.IsInf(d.stay, 1) {
 		d.stay = 0
@@ -149,17 +160,21 @@ func writtenBack(writes, misses float64) (back, byMisses float64) {
 	return misses * writes / all, writes * writes / (all * all)
 }
 
-// split computes what of its regions a load's L2 holds. room is its size in lines.
-func (s *Solver) split(l *load, room float64) {
+// split computes what of its regions a load's L2 holds, and how its accesses overlap, where
+// so many threads of a core are busy.
+func (s *Solver) split(l *load, threads float64) {
 	regions := s.regions[l.first:l.last]
-	l.room = room
+	l.threadsOfCore = threads
+	room := s.sys.L2 / LineBytes / threads
 	l.stay = stayInL2(regions, l.adds, l.addLines, room, l.stay)
 	l.near = 0
 	for i := range regions {
 		r := &regions[i]
 		r.hits = hitsInL2(r, l.stay)
 		r.reads = r.accesses * (1 - r.hits)
-		l.near += r.accesses * r.hits * s.sys.L2Cycles
+		near, far, bounded := s.sys.overlaps(r.parallel, r.laps, l.threadsOfCore)
+		r.near, r.far, r.bounded = 1/near, 1/far, bounded
+		l.near += r.accesses * r.hits * r.near * s.sys.L2Cycles
 	}
 }
 

@@ -15,7 +15,7 @@ type load struct {
 	first, last            int32   // of its regions
 	stretch                float64 // of issue, by siblings; below: its derivatives with respect to the domain's
 	byBusy, byIssued       float64
-	room                   float64 // size of its L2, in lines
+	threadsOfCore          float64 // that are busy, its own included: they share L2 and buffers
 	adds, addLines         float64
 	adding                 adding
 	cycles                 float64 // per operation
@@ -40,9 +40,10 @@ const mostFeedback = 0.95
 // per cent where the rate or T is 1 % larger.
 type sums struct {
 	reads, lessReads     float64 // lines from DRAM
-	exposed, lessExposed float64 // the same, weighted by the exposed share of the latency
+	exposed, lessExposed float64 // the same, weighted by the exposed share of the latency (overlap.go)
 	back, lessBack       float64 // lines written back
-	hits                 float64 // in the LLC
+	hits                 float64 // in the LLC, weighted in the same way
+	bounded, boundedHits float64 // parts of exposed and hits of which a core's buffers decide the share
 	held, moreHeld       float64 // lines there
 	all                  float64 // reads beyond L2
 	lessAdded            float64 // lines from DRAM for adds; the same number fewer is written back
@@ -62,8 +63,14 @@ func (s *Solver) sum(l *load, d *domain) (t sums) {
 		t.all += r.reads
 		t.reads += r.reads * misses
 		t.lessReads += r.reads * less
-		t.exposed += r.reads * misses * r.exposed
-		t.lessExposed += r.reads * less * r.exposed
+		exposed, hits := r.reads*misses*r.far, r.reads*(1-misses)*r.far
+		t.exposed += exposed
+		t.hits += hits
+		t.lessExposed += r.reads * less * r.far
+		if r.bounded {
+			t.bounded += exposed
+			t.boundedHits += hits
+		}
 		if r.writes > 0 {
 			back, by := writtenBack(r.writes, misses)
 			t.back += r.reads * back
@@ -72,7 +79,6 @@ func (s *Solver) sum(l *load, d *domain) (t sums) {
 		t.held += r.lines * holds
 		t.moreHeld += r.lines * more
 	}
-	t.hits = t.all - t.reads
 	if l.adds > 0 && l.adding.fetch > 1e-9 { // below this it is rounding
 		misses, holds, less, more := inLLC(full, false, stay*l.adds*l.adding.fetch/l.addLines)
 		l.adding.misses = misses
@@ -104,6 +110,7 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	for m, share := range home {
 		latency += share * pairs[m].latency
 	}
+	latency += d.fabric.wait
 	if l.adding.adder >= 0 {
 		l.addLatency = s.costOfAdds(i)
 	}
@@ -127,6 +134,7 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	}
 	l.reads, l.back, l.held, l.latency, l.misses = t.reads, t.back, t.held, latency, t.all
 	s.spread(l, home, pairs, &t)
+	d.fabric.lines += l.rate * (t.reads + t.back)
 	d.held += t.held
 	d.used += l.rate * l.cycles
 	d.issues += l.rate * l.issue
@@ -141,7 +149,7 @@ func (t *sums) feedback(s *Solver, l *load, latency float64) float64 {
 		return -(l.cpus * (t.lessReads + t.lessBack + 2*t.lessAdded) / l.limit) / l.cycles
 	}
 	less := t.lessExposed*latency + t.lessAdded*l.addLatency
-	return l.slow * (less - (t.lessReads+t.lessAdded)*s.sys.LLCCycles) / l.cycles
+	return l.slow * (less - (t.lessExposed+t.lessAdded)*s.sys.LLCCycles) / l.cycles
 }
 
 // follow updates the sums after a small relative change of the rate.

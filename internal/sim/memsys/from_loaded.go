@@ -4,6 +4,7 @@ package memsys
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ func (f *figures) controllers(y *System) {
 		for _, p := range curve.Points {
 			bytes = math.Max(bytes, p.Bandwidth.Median.Or(0)/nodes) // 2
 		}
+		f.checkCurve(curve, y.Latency[i][i]/f.hz*1e9)
 		y.Nodes[i].Server = Server{Cycles: LineBytes * f.hz / bytes, Curve: points(curve, bytes*nodes, y.Latency[i][i]/f.hz*1e9)}
 	}
 }
@@ -73,10 +75,55 @@ func (f *figures) peak(n machine.Node) float64 {
 	}
 	if n.CPUs.IsEmpty() {
 		f.guess("34 GB/s of memory without CPUs")
-		return usualLink
+		return usualDevice
 	}
-	f.guess("105 GB/s of a node's memory")
-	return usualBandwidth
+	f.guess("memory bandwidth by cores")
+	return max(leastBandwidth, perCore*f.modules(n))
+}
+
+// Memory bandwidth that was not measured, bytes/s. Makers give a core about as much whatever
+// the generation: 3.75 GB/s of a Skylake of 28 cores and 105 GB/s. Held to others: four
+// modules of an Opteron 6272 have 16.4 (estimate 15), a Gold 6130 of 16 cores serves 73
+// (estimate 60), a Xeon E5-2683 v4 of 16 moves 44 to 49 for programs that saturate it
+// (estimate 60). One channel is the least.
+const (
+	perCore        = 3.75e9
+	leastBandwidth = 10e9
+	usualDevice    = 34e9 // memory without CPUs
+)
+
+// modules is the number of a node's cores; two that share an L2 (a Bulldozer module) count
+// as one.
+func (f *figures) modules(n machine.Node) float64 {
+	cores, pairs := 0, 0
+	for _, c := range f.m.Cores {
+		if c.Overlaps(n.CPUs) {
+			cores++
+		}
+	}
+	for _, c := range f.m.L2s {
+		if c.CPUs.Overlaps(n.CPUs) {
+			pairs++
+		}
+	}
+	switch {
+	case cores == 0:
+		return float64(n.CPUs.Len()) / float64(f.threads())
+	case cores == 2*pairs:
+		return float64(pairs)
+	}
+	return float64(cores)
+}
+
+// checkCurve tells of a loaded latency below the idle one, by more than noise. Such points
+// count as idle.
+func (f *figures) checkCurve(c profile.Curve, idle float64) {
+	for _, p := range c.Points {
+		if ns, ok := p.Latency.Median.Get(); ok && ns < 0.9*idle {
+			f.guess(fmt.Sprintf("waits at light load, as %q has a loaded latency below the idle %.0f ns", c.Name, idle))
+			return
+		}
+	}
 }
 
 // points is number 3.

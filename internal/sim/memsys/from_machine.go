@@ -19,18 +19,18 @@ import (
 const (
 	usualHz         = 2.7e9
 	usualLatency    = 80e-9 // seconds, DDR4-2400 on the own node; MAO. Remote: by SLIT distance, machine.LatencyRatio
-	usualBandwidth  = 105e9 // bytes/s of a node with CPUs; less makes controllers saturate earlier
-	usualLink       = 34e9  // bytes/s from node to node, and of memory without CPUs
-	usualTransfer   = 48e-9 // seconds for a line that another core of the node modified (Intel's MLC)
-	remoteTransfer  = 0.8   // share of the DRAM latency, between nodes: as machine.Model.Transfer
 	usualLLCPerCore = 1.375 * (1 << 20)
 	usualL2         = 1 << 20
 	usualL2Cycles   = 14
 	usualLLCCycles  = 54 // 20 ns
 	usualAtomic     = 18 // as in the lab
-	// samePackage is the largest distance at which nodes count as parts of one package,
-	// without a known limit between them.
-	samePackage = 12
+	// Intel's cores have had 10 fill buffers since Nehalem, and 12 since Skylake (Intel 64
+	// and IA-32 Architectures Optimization Reference Manual). The queue between L2 and L3 is
+	// commonly given as 16 there, but an Opteron 6272 has 8.6 lines outstanding by what one
+	// thread reads (docs/limits.md): 12 is between. Fewer make a single core's bandwidth
+	// smaller.
+	usualFillBuffers = 12
+	usualSuperqueue  = 12
 )
 
 // FromMachine is the system of any machine. Figures are those of its profile. Without a
@@ -82,13 +82,15 @@ func (f *figures) system() System {
 		latency, transfer := make([]float64, len(f.m.Nodes)), make([]float64, len(f.m.Nodes))
 		for j, to := range f.m.Nodes {
 			latency[j] = f.latency(n.ID, to.ID) * f.hz
-			transfer[j] = f.transfer(n.ID, to.ID, latency[j])
+			transfer[j] = f.transfer(n, to, latency[j])
 		}
 		y.Latency, y.Transfer = append(y.Latency, latency), append(y.Transfer, transfer)
+		y.InLLC = append(y.InLLC, f.inLLC(n))
 		y.Nodes = append(y.Nodes, Node{ID: n.ID, CPUs: float64(n.CPUs.Len()), Memory: float64(n.Memory.Or(0))})
 		y.Domains = append(y.Domains, f.domains(i)...)
 	}
 	f.controllers(&y)
+	y.Misses = f.misses(&y)
 	f.links(&y)
 	return y
 }
@@ -109,6 +111,38 @@ func (f *figures) frequency() float64 {
 	}
 	slices.Sort(known)
 	return known[len(known)/2]
+}
+
+// misses are the lines that a core can wait for. With a profile they follow from what one
+// CPU reads of its own memory, by Little's law: bandwidth × latency / a line, where it makes
+// some of that latency by its own load.
+func (f *figures) misses(y *System) Misses {
+	for _, row := range f.p.Policies {
+		bytes, ok := row.Median.Get()
+		node, ok2 := f.m.NodeOf(row.CPU)
+		if row.Policy != "local" || row.Work != "read" || !ok || !ok2 || bytes <= 0 {
+			continue
+		}
+		for i := range y.Nodes {
+			if y.Nodes[i].ID == node {
+				perCycle := bytes / f.hz / LineBytes
+				lines := max(1, perCycle*y.Latency[i][i]*y.Nodes[i].loaded(perCycle*y.Nodes[i].Cycles))
+				return Misses{L1: min(usualFillBuffers, lines), L2: lines}
+			}
+		}
+	}
+	f.guess("a core's outstanding misses")
+	return Misses{L1: usualFillBuffers, L2: usualSuperqueue}
+}
+
+// loaded is a measured server's latency as a multiple of the idle one.
+func (s *Server) loaded(busy float64) (y float64) {
+	if len(s.Curve) > 0 {
+		y, _ = curveAt(s.Curve, min(1, busy))
+		return y
+	}
+	y, _ = defaultAt(min(1, busy))
+	return y
 }
 
 // threads is the number of CPUs of a core, for most cores.
@@ -164,7 +198,7 @@ func (f *figures) hit(level int, usual float64) float64 {
 // latency is in seconds: measured, the firmware's, or the local one scaled by distance;
 // plain SLIT numbers promise too much (machine.SLITExcess).
 func (f *figures) latency(from, to int) float64 {
-	if l, ok := f.p.LatencyBetween(from, to); ok {
+	if l, ok := f.p.LatencyBetween(from, to); ok && !f.nearerThanLocal(from, to, l) {
 		return l.Median.Or(0) / 1e9
 	}
 	if ns, ok := f.firmware(from, to); ok && len(f.p.Latency) == 0 && f.allFirmware(from) {
@@ -181,6 +215,19 @@ func (f *figures) latency(from, to int) float64 {
 	}
 	const unknown = 2 * machine.LocalDistance
 	return local * machine.LatencyRatio(f.m.Distance(from, to).Or(unknown), machine.SLITExcess)
+}
+
+// nearerThanLocal reports that a profile has another node's memory nearer than the own one,
+// by more than noise. It contradicts itself there, and the distance is believed instead.
+func (f *figures) nearerThanLocal(from, to int, l profile.Figure) bool {
+	const noise = 0.95
+	local, ok := f.p.LatencyBetween(from, from)
+	own, ns := local.Median.Or(0), l.Median.Or(0)
+	if from == to || !ok || ns >= noise*own {
+		return false
+	}
+	f.guess(fmt.Sprintf("latencies by distance, as that from node %d to %d is %.0f ns, below the local %.0f", from, to, ns, own))
+	return true
 }
 
 // allFirmware reports that HMAT has a node's latency to all memory. Usually it has only
@@ -206,30 +253,6 @@ func (f *figures) firmware(from, to int) (float64, bool) {
 	return 0, false
 }
 
-// transfer is the cycles for a line that another core modified: measured at this distance,
-// else usual.
-func (f *figures) transfer(from, to int, latency float64) float64 {
-	sum, n := 0.0, 0
-	for _, c := range f.p.CoreToCore {
-		ns, ok := c.Median.Get()
-		distance, far := c.Distance.Get()
-		here := from == to && (c.Level == profile.SameLLC || c.Level == profile.SameNode)
-		there := from != to && c.Level == profile.Between && far && f.m.Distance(from, to).Or(0) == distance
-		if ok && ns > 0 && (here || there) {
-			sum, n = sum+ns, n+1
-		}
-	}
-	switch {
-	case n > 0:
-		return sum / float64(n) / 1e9 * f.hz
-	case from == to:
-		f.guess("transfers between cores")
-		return usualTransfer * f.hz
-	}
-	f.guess("transfers between cores")
-	return latency * remoteTransfer
-}
-
 // domains are the LLCs of a node. An LLC that spans nodes is split by CPUs.
 func (f *figures) domains(i int) []Domain {
 	n := f.m.Nodes[i]
@@ -245,12 +268,31 @@ func (f *figures) domains(i int) []Domain {
 		}
 		seen = seen.Union(here)
 		cpus := float64(here.Len())
-		all = append(all, Domain{Node: i, CPUs: cpus, LLC: f.llc(c, cpus)})
+		all = append(all, f.domain(i, cpus, f.llc(c, cpus)))
 	}
 	if rest := n.CPUs.Minus(seen).Len(); rest > 0 {
 		all = append(all, Domain{Node: i, CPUs: float64(rest), LLC: f.llc(machine.Cache{}, float64(rest))})
 	}
 	return all
+}
+
+// A group of cores with an LLC of its own has a fabric of its own: a CCD reads some 50 GB/s
+// with 8 cores (32 bytes per cycle of a fabric at 1.5 to 1.8 GHz), however much its node's
+// memory has. A third of the idle latency is spent there: a guess.
+const (
+	fabricPerCore = 6.25e9 // bytes/s
+	fabricIdle    = 0.3
+)
+
+func (f *figures) domain(i int, cpus, llc float64) Domain {
+	d := Domain{Node: i, CPUs: cpus, LLC: llc}
+	if n := f.m.Nodes[i]; f.grouped(n) {
+		f.guess("fabrics of groups with an LLC")
+		bytes := fabricPerCore * math.Ceil(cpus/float64(f.threads()))
+		d.Fabric = Server{Cycles: LineBytes * f.hz / bytes}
+		d.Idle = fabricIdle * f.latency(n.ID, n.ID) * f.hz
+	}
+	return d
 }
 
 // llc is the bytes of a cache for cpus of its CPUs.
@@ -264,43 +306,4 @@ func (f *figures) llc(c machine.Cache, cpus float64) float64 {
 	}
 	f.guess("LLC of 1.375 MiB a core")
 	return usualLLCPerCore * math.Ceil(cpus/float64(f.threads()))
-}
-
-// links are one from each node to each other, as nothing more is known of the network
-// between them. How lines wait there is a guess, even with a profile (Queue).
-func (f *figures) links(y *System) {
-	n := len(f.m.Nodes)
-	y.Path = make([][][]int, n)
-	for c := range n {
-		y.Path[c] = make([][]int, n)
-		for m := range n {
-			if c == m {
-				continue
-			}
-			bytes := f.between(f.m.Nodes[c], f.m.Nodes[m])
-			if bytes <= 0 {
-				continue
-			}
-			y.Path[c][m] = []int{len(y.Links)}
-			y.Links = append(y.Links, Server{Cycles: LineBytes * f.hz / bytes})
-			f.guess("waits on links")
-		}
-	}
-}
-
-// between is the bytes/s that a node's CPUs read from another node's memory; 0: no limit is
-// known. If the way back of a pair could not be measured because the other node has no
-// CPUs, it is taken to be like the way there.
-func (f *figures) between(c, m machine.Node) float64 {
-	if b, ok := f.p.BandwidthBetween(c.ID, m.ID); ok && b.Median.Or(0) > 0 {
-		return b.Median.Or(0)
-	}
-	if b, ok := f.p.BandwidthBetween(m.ID, c.ID); ok && c.CPUs.IsEmpty() && b.Median.Or(0) > 0 {
-		return b.Median.Or(0)
-	}
-	if d, ok := f.m.Distance(c.ID, m.ID).Get(); ok && d <= samePackage {
-		return 0
-	}
-	f.guess("34 GB/s between nodes")
-	return usualLink
 }

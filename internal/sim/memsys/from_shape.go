@@ -18,7 +18,8 @@ func FromShape(s machine.Shape) System {
 		Hz: float64(m.MHz) * 1e6,
 		L2: float64(m.L2), L2Cycles: float64(m.L2Cycles), LLCCycles: float64(m.LLCCycles),
 		Atomic: float64(m.AtomicCycles), Threads: max(1, s.Threads), Queue: MD1,
-		Path: s.Routes(),
+		Misses: Misses{L1: 1, L2: float64(m.StreamParallelism)}, // hits of L2 do not overlap there
+		Path:   s.Routes(),
 	}
 	for id, n := range s.Nodes {
 		cpus := float64(n.CPUs.Len())

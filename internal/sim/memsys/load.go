@@ -43,7 +43,8 @@ type Region struct {
 	// own.
 	Shared   bool
 	Accesses float64 // per operation, those that miss L1
-	// Parallelism is how many of its misses are outstanding at once: 1 is a pointer chase.
+	// Parallelism is how many of its accesses are outstanding at once, hits and misses alike:
+	// 1 is a pointer chase. A core may bound it (overlap.go).
 	Parallelism float64
 	// Stream: in laps, each line once per lap, in any order: from end to end, or as the
 	// lab's chase goes over one cycle of all lines (a Stream with a Parallelism of 1). A
@@ -60,8 +61,9 @@ type Result struct {
 	Loads   []LoadResult // parallel to the loads
 	Nodes   []ServerResult
 	Links   []ServerResult
-	Rounds  int     // rounds of iteration
-	Residue float64 // the largest relative change of cycles/op in the last round
+	Fabrics []ServerResult // by domain
+	Rounds  int            // rounds of iteration
+	Residue float64        // the largest relative change of cycles/op in the last round
 }
 
 // LoadResult is the result of a Load, per operation unless the line says otherwise.
@@ -78,7 +80,7 @@ type LoadResult struct {
 	Latency          float64 // mean cycles of a DRAM read
 }
 
-// ServerResult is the state of a controller or a link.
+// ServerResult is the state of a controller, a link or a fabric.
 type ServerResult struct {
 	Lines       float64 // per cycle
 	Utilisation float64 // 0 … 1; 0 where no limit is known

@@ -5,11 +5,12 @@ package memsys
 import "math"
 
 // Unknowns of a domain: ln T and, where cores have several threads, its busy CPUs and what
-// they issue (smt.go).
+// they issue (smt.go); and where LLCs have a fabric of their own, the demand on it.
 const (
 	ofStay = iota
 	ofBusy
 	ofIssued
+	ofFabric
 	ofDomain // number of unknowns of a domain
 )
 
@@ -36,8 +37,8 @@ type newton struct {
 	readBy, backBy []float64
 	// readOf[domain][unknown][m]: the same with respect to the domain's unknowns.
 	readOf, backOf []float64
-	// own[domain][what][unknown] is the derivative of lines held, CPUs busy and
-	// instructions issued with respect to the domain's unknowns; far[domain][what][m] with
+	// own[domain][what][unknown] is the derivative of lines held, CPUs busy, instructions
+	// issued and lines on the fabric with respect to the domain's unknowns; far[domain][what][m] with
 	// respect to the latency to m.
 	own, far []float64
 	// Derivatives of one way's lines with respect to each unknown, and to servers that are
@@ -50,7 +51,12 @@ type newton struct {
 func (n *newton) init(s *Solver) {
 	n.per = 1
 	if s.sys.Threads > 1 {
-		n.per = ofDomain
+		n.per = ofFabric
+	}
+	for i := range s.domains {
+		if s.domains[i].fabric.cycles > 0 {
+			n.per = ofDomain
+		}
 	}
 	n.serverAt, n.domainAt = make([]int, len(s.servers)), make([]int, len(s.domains))
 	n.alone = make([]float64, len(s.servers))
@@ -125,8 +131,10 @@ func (l *load) effect(s *Solver, t *sums) (e effect) {
 		feedback /= 1 - feedback
 		e.free = 1
 	}
-	e.cycles = [ofDomain]float64{-feedback, more * l.issue * l.byBusy, more * l.issue * l.byIssued}
+	buffers := (t.bounded*l.latency + t.boundedHits*s.sys.LLCCycles) / l.threadsOfCore * s.domains[l.domain].byBusy
+	e.cycles = [ofDomain]float64{-feedback, more * (l.issue*l.byBusy + buffers), more * l.issue * l.byIssued}
 	e.byLatency = more * t.exposed
+	e.cycles[ofFabric] = (e.byLatency + more*l.adding.reads) * s.domains[l.domain].fabric.byAsk
 	for u := range e.rate {
 		e.rate[u] = -e.free * e.cycles[u]
 	}
@@ -138,6 +146,9 @@ func (l *load) effect(s *Solver, t *sums) (e effect) {
 	}
 	return e
 }
+
+// lines are all that pass the fabric of its domain, by ln rate.
+func (e *effect) lines() float64 { return e.reads + e.back + e.added + e.addedBack }
 
 // addAdds adds the effect of a load's adds on its lines and cycles.
 func (n *newton) addAdds(s *Solver, i int, e *effect) {
@@ -176,6 +187,7 @@ func (n *newton) addOwn(s *Solver, l *load, t *sums, e *effect) {
 		own[u] += t.moreHeld * (direct + e.rate[u])
 		own[ofBusy*ofDomain+u] += used * (e.rate[u] + e.cycles[u])
 		own[ofIssued*ofDomain+u] += l.rate * l.issue * e.rate[u]
+		own[ofFabric*ofDomain+u] += e.lines()*e.rate[u] - direct*(e.lessRead+e.lessBack+2*e.by)
 	}
 }
 
@@ -212,7 +224,7 @@ func (n *newton) addLines(s *Solver, l *load, e *effect) {
 func (n *newton) addFar(s *Solver, l *load, t *sums, e *effect) {
 	far := n.far[l.domain*ofDomain*n.wide:][:ofDomain*n.wide]
 	busy := l.rate * l.cycles * (1 - e.free)
-	held, issued := -(t.moreHeld * e.free), -(l.rate * l.issue * e.free)
+	held, issued, lines := -(t.moreHeld * e.free), -(l.rate * l.issue * e.free), -(e.lines() * e.free)
 	for m, cost := range n.cost {
 		if cost == 0 {
 			continue
@@ -220,6 +232,7 @@ func (n *newton) addFar(s *Solver, l *load, t *sums, e *effect) {
 		far[m] += cost * held
 		far[ofBusy*n.wide+m] += cost * busy
 		far[ofIssued*n.wide+m] += cost * issued
+		far[ofFabric*n.wide+m] += cost * lines
 	}
 }
 
@@ -249,14 +262,7 @@ func (n *newton) addPairs(s *Solver, l *load) {
 func (n *newton) residuals(s *Solver) float64 {
 	worst := 0.0
 	for k := range s.servers {
-		q := &s.servers[k]
-		asked := q.lines * q.cycles
-		off := asked - q.busy
-		if q.ask >= q.most() {
-			off *= max(1, asked/q.busy) // then 1/asked is linear in the wait
-		}
-		n.paceOf(q, off)
-		worst = max(worst, math.Abs(off))
+		worst = max(worst, math.Abs(n.residualOf(&s.servers[k])))
 	}
 	for i := range s.domains {
 		d := &s.domains[i]
@@ -265,6 +271,9 @@ func (n *newton) residuals(s *Solver) float64 {
 			off[ofStay] = (d.held - d.lines) / d.lines
 		}
 		off[ofBusy], off[ofIssued] = (d.used-d.busy)/max(1, d.cpus), (d.issues-d.issued)/max(1, d.cpus)
+		if len(d.loads) > 0 {
+			off[ofFabric] = n.residualOf(&d.fabric)
+		}
 		for u := range n.per {
 			n.pace(&d.pace[u], d.residual[u], off[u])
 			worst = max(worst, math.Abs(off[u]))
@@ -272,6 +281,16 @@ func (n *newton) residuals(s *Solver) float64 {
 		d.residual = off
 	}
 	return worst
+}
+
+func (n *newton) residualOf(q *server) float64 {
+	asked := q.lines * q.cycles
+	off := asked - q.busy
+	if q.ask >= q.most() {
+		off *= max(1, asked/q.busy) // then 1/asked is linear in the wait
+	}
+	n.paceOf(q, off)
+	return off
 }
 
 // pace makes the steps of an unknown smaller while it overshoots.
@@ -319,8 +338,7 @@ func (n *newton) step(s *Solver, round int) {
 			n.stepAlone(q, n.alone[k])
 			continue
 		}
-		by := max(-0.2-0.8*q.ask, min(0.5+q.ask, n.right[at]))
-		q.set(q.ask + pace*q.pace*by)
+		q.step(pace, n.right[at])
 	}
 	for i, at := range n.domainAt {
 		if at < 0 {
@@ -335,7 +353,16 @@ func (n *newton) step(s *Solver, round int) {
 			d.busy = max(0, d.busy+pace*d.pace[ofBusy]*by[ofBusy])
 			d.issued = max(0, d.issued+pace*d.pace[ofIssued]*by[ofIssued])
 		}
+		if n.per > ofFabric {
+			d.fabric.step(pace, by[ofFabric])
+		}
 	}
+}
+
+// step changes the demand on a server, within bounds.
+func (q *server) step(pace, by float64) {
+	by = max(-0.2-0.8*q.ask, min(0.5+q.ask, by))
+	q.set(q.ask + pace*q.pace*by)
 }
 
 // Links with little demand are no unknowns where there are many links: n nodes have up to n
@@ -396,9 +423,7 @@ func (n *newton) stepAlone(q *server, slope float64) {
 	if q.ask < q.most() {
 		slope--
 	}
-	by := q.residual / -min(slope, -0.05)
-	by = max(-0.2-0.8*q.ask, min(0.5+q.ask, by))
-	q.set(q.ask + q.pace*by)
+	q.step(1, q.residual/-min(slope, -0.05))
 }
 
 // build sets up matrix × step = right.
@@ -442,7 +467,14 @@ func (n *newton) domainRows(s *Solver, i, first int) {
 		own := n.own[(i*ofDomain+u)*ofDomain:][:ofDomain]
 		n.right[at] = -d.residual[u]
 		all := max(1, d.cpus)
-		if u == ofStay {
+		switch u {
+		case ofFabric:
+			if d.fabric.cycles == 0 {
+				row[at], n.right[at] = 1, 0
+				continue
+			}
+			all = 1 / d.fabric.cycles
+		case ofStay:
 			all = d.lines
 			if !d.full || d.lines <= 0 || own[ofStay] <= 0 {
 				row[at], n.right[at] = 1, 0
@@ -455,9 +487,14 @@ func (n *newton) domainRows(s *Solver, i, first int) {
 		for v := range n.per {
 			row[first+v] = own[v] / all
 		}
-		if u == ofStay {
+		switch {
+		case u == ofStay:
 			row[at] = max(row[at], 1e-9)
-		} else {
+		case u == ofFabric && d.fabric.ask >= d.fabric.most():
+			row[at] = min(row[at], -0.05)
+		case u == ofFabric:
+			row[at] = min(row[at]-1, -0.05)
+		default:
 			row[at] = min(own[u]-1, -0.05) / all
 		}
 		n.farRow(s, d.node, row, n.far[(i*ofDomain+u)*n.wide:][:n.wide], all)

@@ -77,6 +77,7 @@ func (s *Solver) adopt(sys *System) {
 	s.domains = make([]domain, len(sys.Domains))
 	for i, d := range sys.Domains {
 		s.domains[i] = domain{node: d.Node, cpus: d.CPUs, cores: d.CPUs / float64(max(1, sys.Threads)), lines: d.LLC / LineBytes}
+		s.domains[i].fabric.init(d.Fabric, sys.Queue, d.Idle)
 	}
 	s.domainsOf = make([][]int32, s.nodes)
 	for i, d := range s.domains {
@@ -144,7 +145,7 @@ func (s *Solver) ownOf(c, m int) float64 {
 // alone.
 func (s *Solver) layLoad(i int, from *Load, warm bool) {
 	l := &s.loads[i]
-	before, stretch, stay, oldRoom := l.cycles, l.stretch, l.stay, l.room
+	before, stretch, stay, threads := l.cycles, l.stretch, l.stay, l.threadsOfCore
 	*l = load{
 		stretch: 1, adding: l.adding, addLatency: l.addLatency,
 		workload: from.Workload, domain: from.Domain, node: s.sys.Domains[from.Domain].Node,
@@ -163,12 +164,12 @@ func (s *Solver) layLoad(i int, from *Load, warm bool) {
 		s.layWork(l, w)
 	}
 	l.last = int32(len(s.regions))
-	room := s.sys.L2 / LineBytes
-	if warm && s.sys.Threads > 1 {
-		room = oldRoom // share will check this
+	if warm && s.sys.Threads > 1 && threads >= 1 { // share will check this
 		l.stretch, l.stay = stretch, stay
+	} else {
+		threads = 1
 	}
-	s.split(l, room)
+	s.split(l, threads)
 	l.cycles = before
 	if !warm || before <= 0 {
 		l.cycles = s.alone(i)
@@ -196,7 +197,7 @@ func (s *Solver) layWork(l *load, w *Work) {
 			all = own * max(1, l.threads)
 		}
 		s.regions = append(s.regions, region{accesses: r.Accesses, own: own, lines: all,
-			exposed: 1 / max(1, r.Parallelism), laps: r.Stream, writes: min(1, max(0, r.Writes))})
+			parallel: max(1, r.Parallelism), laps: r.Stream, writes: min(1, max(0, r.Writes))})
 	}
 }
 
@@ -224,7 +225,7 @@ func (s *Solver) alone(i int) float64 {
 	}
 	sum := l.base + l.near + l.adds*(s.sys.Atomic+s.sys.L2Cycles)
 	for _, r := range s.regions[l.first:l.last] {
-		sum += r.reads * (s.sys.LLCCycles + latency*r.exposed) / 2
+		sum += r.reads * r.far * (s.sys.LLCCycles + latency) / 2
 	}
 	return max(leastCycles, l.slow*sum)
 }

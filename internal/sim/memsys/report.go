@@ -18,9 +18,16 @@ func (s *Solver) report(loads []Load, rounds int, residue float64) {
 		if k >= s.nodes {
 			to, at = &r.Links, k-s.nodes
 		}
-		q := &s.servers[k]
-		(*to)[at] = ServerResult{Lines: q.lines, Utilisation: min(1, q.lines*q.cycles), Wait: q.wait}
+		(*to)[at] = s.servers[k].report()
 	}
+	r.Fabrics = grow(r.Fabrics, len(s.domains))
+	for i := range s.domains {
+		r.Fabrics[i] = s.domains[i].fabric.report()
+	}
+}
+
+func (q *server) report() ServerResult {
+	return ServerResult{Lines: q.lines, Utilisation: min(1, q.lines*q.cycles), Wait: q.wait}
 }
 
 func (s *Solver) reportLoad(i int, to *LoadResult) {

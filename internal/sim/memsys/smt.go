@@ -4,8 +4,8 @@ package memsys
 
 import "math"
 
-// sameRoom is how much the size of an L2 may change and still count as the same.
-const sameRoom = 1e-6
+// sameShare is how much the share of a core may change and still count as the same.
+const sameShare = 1e-6
 
 // share is what siblings leave of a core (as in lab/plugin/smt.c):
 //
@@ -13,7 +13,7 @@ const sameRoom = 1e-6
 //     kernel/sched/fair.c), so CPUs have busy siblings once all cores are busy.
 //  2. An instruction takes 1 / (1 − the siblings' issue rate) cycles, at most as many
 //     as the core has threads.
-//  3. They share its L2.
+//  3. They share its L2, and its buffers for outstanding lines (overlap.go).
 func (s *Solver) share() {
 	threads := float64(s.sys.Threads)
 	if threads <= 1 {
@@ -22,13 +22,13 @@ func (s *Solver) share() {
 	for i := range s.domains {
 		d := &s.domains[i]
 		d.siblings, d.byBusy = siblings(d.busy, d.cores, threads)
-		room := s.sys.L2 / LineBytes / (1 + d.siblings)
+		busy := 1 + d.siblings
 		again := false
 		for _, j := range d.loads {
 			l := &s.loads[j]
 			l.stretchBy(d, threads)
-			if math.Abs(room-l.room) > sameRoom*room {
-				s.split(l, room)
+			if math.Abs(busy-l.threadsOfCore) > sameShare*busy {
+				s.split(l, busy)
 				again = true
 			}
 		}

@@ -20,8 +20,10 @@ type System struct {
 	Links   []Server // directed
 	// Latency[c][m] is the cycles of a dependent read by a CPU of node c from the memory of
 	// node m, with nothing else running. Transfer is the same for a line that another core
-	// on node m has modified.
+	// on node m, below another LLC, has modified.
 	Latency, Transfer [][]float64
+	// InLLC[c] is Transfer between cores below one LLC of node c; nil: as Transfer[c][c].
+	InLLC []float64
 	// Path[c][m] lists the links that a line takes from m's memory to c's CPUs.
 	Path [][][]int
 
@@ -29,9 +31,17 @@ type System struct {
 	L2Cycles  float64 // of a hit
 	LLCCycles float64
 	Atomic    float64 // cycles of a locked read-modify-write beyond its line
-	Threads   int     // CPUs of a core
+	Misses    Misses
+	Threads   int // CPUs of a core
 	// Queue is how latency grows with the load of a server.
 	Queue Queue
+}
+
+// Misses is how many lines a core can wait for at once, by where their buffers are; its
+// threads share them. 0: no limit is known.
+type Misses struct {
+	L1 float64 // beyond L1: fill buffers. They hold what a program asks for, hit or miss
+	L2 float64 // beyond L2: the queue to the LLC, also for lines that a prefetcher asks for
 }
 
 // Node is one NUMA node.
@@ -47,6 +57,10 @@ type Domain struct {
 	Node int
 	CPUs float64
 	LLC  float64 // bytes
+	// Fabric carries what it reads from memory, any node's, and writes back: a CCD's way to
+	// the rest of its package. Idle is the part of the idle latency that is spent there.
+	Fabric Server
+	Idle   float64
 }
 
 // Server serves lines: a controller or one direction of a link.

@@ -26,7 +26,7 @@ type twin struct {
 
 func newTwin(sys *System, loads []Load) *twin {
 	t := &twin{sys: sys, loads: loads}
-	servers := len(sys.Nodes) + len(sys.Links)
+	servers := len(sys.Nodes) + len(sys.Links) + len(sys.Domains)
 	t.smooth, t.press = make([]float64, servers), make([]float64, servers)
 	t.cycles, t.busy, t.gone = make([]float64, len(loads)), make([]float64, len(loads)), make([]float64, len(loads))
 	for i := range loads {
@@ -38,11 +38,17 @@ func newTwin(sys *System, loads []Load) *twin {
 	return t
 }
 
+// fabric is the server of a domain's fabric.
+func (t *twin) fabric(d int) int { return len(t.sys.Nodes) + len(t.sys.Links) + d }
+
 func (t *twin) server(k int) Server {
 	if k < len(t.sys.Nodes) {
 		return t.sys.Nodes[k].Server
 	}
-	return t.sys.Links[k-len(t.sys.Nodes)]
+	if k < t.fabric(0) {
+		return t.sys.Links[k-len(t.sys.Nodes)]
+	}
+	return t.sys.Domains[k-t.fabric(0)].Fabric
 }
 
 // most is how busy a server can be.
@@ -70,6 +76,9 @@ func (t *twin) wait(k int) float64 {
 					least = math.Min(least, t.sys.Latency[c][m]-t.sys.Latency[c][c])
 				}
 			}
+		}
+		if k >= t.fabric(0) {
+			least = t.sys.Domains[k-t.fabric(0)].Idle
 		}
 		least = math.Max(least, 50) // where idle latencies say nothing
 		rho := math.Min(1, t.smooth[k])
@@ -129,6 +138,23 @@ func (t *twin) stayL2(i int, siblings float64) float64 {
 	return low
 }
 
+// outstanding accesses of a region, for hits of L2 and beyond: as many as it has, and as
+// its thread's part of the core's buffers lets it.
+func (t *twin) outstanding(r Region, siblings float64) (near, far float64) {
+	near, far = r.Parallelism, r.Parallelism
+	l1, l2 := t.sys.Misses.L1, t.sys.Misses.L2
+	if l1 > 0 {
+		near = math.Max(1, math.Min(near, l1/(1+siblings)))
+	}
+	if l2 > 0 {
+		far = math.Max(1, math.Min(far, l2/(1+siblings)))
+	}
+	if l1 > 0 && l1 < l2 && !r.Stream {
+		far = math.Min(near, far)
+	}
+	return near, far
+}
+
 func (t *twin) l2Hits(i int, r Region, stay float64) float64 {
 	_, lines := t.footprint(i, r)
 	x := r.Accesses * stay / lines
@@ -161,7 +187,7 @@ func (t *twin) settle(step float64) (moved float64) {
 			for _, l := range t.sys.Path[c][m] {
 				sum += t.wait(M + l)
 			}
-			return sum
+			return sum + t.wait(t.fabric(d))
 		}
 		siblings, stretch := t.siblings(i)
 		stay := t.stayL2(i, siblings)
@@ -171,6 +197,7 @@ func (t *twin) settle(step float64) (moved float64) {
 			for m, share := range l.Home {
 				sum += n * share * latency(m) / overlap
 				read(c, m, y*n*share)
+				lines[t.fabric(d)] += y * (n + back) * share
 				lines[m] += y * back * share
 				for _, l := range t.sys.Path[m][c] {
 					lines[M+l] += y * back * share
@@ -179,7 +206,8 @@ func (t *twin) settle(step float64) (moved float64) {
 		}
 		for _, r := range l.Work.Regions {
 			hits := t.l2Hits(i, r, stay)
-			sum += r.Accesses * hits * t.sys.L2Cycles
+			near, overlap := t.outstanding(r, siblings)
+			sum += r.Accesses * hits * t.sys.L2Cycles / near
 			if hits == 1 {
 				continue
 			}
@@ -191,12 +219,12 @@ func (t *twin) settle(step float64) (moved float64) {
 			if miss == 0 {
 				held[d] += all
 			}
-			sum += asks * (1 - miss) * t.sys.LLCCycles
+			sum += asks * (1 - miss) * t.sys.LLCCycles / overlap
 			dirty := 0.0
 			if r.Writes > 0 {
 				dirty = r.Writes / (1 - (1-miss)*(1-r.Writes))
 			}
-			home(asks*miss, r.Parallelism, asks*miss*dirty)
+			home(asks*miss, overlap, asks*miss*dirty)
 		}
 		if l.Work.Adds > 0 {
 			t.adds(i, siblings, &sum, home, lines, held, room)
@@ -431,9 +459,11 @@ func TestTwin(t *testing.T) {
 func tinySystem(r *detmath.Random) System {
 	n := 1 + r.Below(3)
 	sys := System{Hz: 5e7, L2: 65536, L2Cycles: 12, LLCCycles: 40, Atomic: 18, Threads: 1 + r.Below(2), Queue: Queue(r.Below(2)), Path: make([][][]int, n)}
+	sys.Misses = [...]Misses{{}, {1, 4}, {4, 6}}[r.Below(3)]
+	fabric := float64(r.Below(2)) // or none
 	for c := range n {
 		sys.Nodes = append(sys.Nodes, Node{CPUs: 4, Memory: 1 << 30, Server: Server{Cycles: 5 + 30*r.Float()}})
-		sys.Domains = append(sys.Domains, Domain{Node: c, CPUs: 4, LLC: 1 << 19})
+		sys.Domains = append(sys.Domains, Domain{Node: c, CPUs: 4, LLC: 1 << 19, Fabric: Server{Cycles: fabric * (10 + 20*r.Float())}, Idle: 100 * r.Float()})
 		sys.Path[c] = make([][]int, n)
 		latency, transfer := make([]float64, n), make([]float64, n)
 		for m := range n {

