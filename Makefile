@@ -33,8 +33,9 @@ build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab
 man: build ## man pages of both programs: build/man
 	@build/homenode reference --man build/man && build/homenode-lab reference --man build/man
 
-reference: build ## docs/reference: what the commands and their flags are
+reference: build ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
 	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
+	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
 packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages
 	@scripts/packages.sh

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,12 +22,15 @@ import (
 const mostAnswer = 1 << 20
 
 func socketFlag(cmd *cobra.Command, socket *string) {
-	cmd.Flags().StringVar(socket, "socket", filepath.Join(agent.DefaultStateDir, "api.sock"), "the agent's socket")
+	cmd.Flags().StringVar(socket, "socket", "", "the agent's socket (default: that of the agent in "+agent.DefaultStateDir+", else of a dry run)")
 }
 
 // askAgent sends a request to the agent's API, and reads its answer into a value. what is
 // asked for begins the errors; one that the agent answers with is bad input.
 func askAgent(ctx context.Context, socket, what, method, path string, into any) error {
+	if socket == "" {
+		socket = agent.FindSocket(agent.DefaultStateDir)
+	}
 	var d net.Dialer
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", socket) }}}

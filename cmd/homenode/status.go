@@ -40,7 +40,7 @@ func statusOf(state, output string) (agent.Status, error) {
 	if err := cli.CheckOutput(output); err != nil {
 		return agent.Status{}, err
 	}
-	s, err := agent.ReadStatus(state)
+	s, err := agent.FindStatus(state)
 	if errors.Is(err, agent.ErrNoStatus) {
 		err = exit.BadInput(err)
 	}

@@ -90,6 +90,8 @@ type Agent struct {
 	files    files
 	readers  int // the group that may read what the agent writes; 0: root alone
 	totals   Totals
+	sum      summing       // only in a dry run
+	counting time.Time     // when the log last said that nothing is counted
 	near     []set.NodeSet // parallel to Config.Services
 	latency  latencies
 	hot      unix.Patience // for processes that are searched for hot pages
@@ -120,12 +122,13 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.status = Status{
-		Schema: statusSchema, PID: os.Getpid(), DryRun: o.DryRun, Started: time.Now().Round(0), Period: o.Config.Period,
+		Schema: statusSchema, PID: os.Getpid(), DryRun: o.DryRun, Mode: a.o.Config.Mode, Started: time.Now().Round(0), Period: o.Config.Period,
 		Machine: a.reader.Machine().Origin, EventTable: a.reader.EventTable(), Recovered: a.status.Recovered,
 		Rounds: a.status.Rounds, Window: a.status.Window,
 	}
 	a.started = a.o.Config
-	a.pulse.begin(time.Now(), o.Config.Period, a.journal != nil || o.DryRun || o.Play != nil)
+	a.pulse.begin(time.Now(), o.Config.Period, a.journal != nil || o.DryRun || o.Play != nil || a.observing())
+	a.tellLimits()
 	a.openFiles()
 	a.readHistory()
 	a.resolveNear()
@@ -138,8 +141,10 @@ func (a *Agent) open(ctx context.Context) error {
 		a.o.Config = playConfig(a.o.Config)
 		return os.MkdirAll(a.o.Config.StateDir, 0o755)
 	}
-	if err := a.openOwner(); err != nil {
-		return err
+	if !a.observing() {
+		if err := a.openOwner(); err != nil {
+			return err
+		}
 	}
 	c := a.o.Config
 	rc := kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Events: c.Events, Ticks: c.Ticks, Hints: c.Hints, Watched: a.watched}
@@ -149,6 +154,8 @@ func (a *Agent) open(ctx context.Context) error {
 	openApplier := a.openJournal
 	if a.o.DryRun {
 		openApplier = a.openDryRun
+	} else if a.observing() {
+		openApplier = a.openObserver
 	}
 	if err := openApplier(ctx, &rc, handed); err != nil {
 		return err

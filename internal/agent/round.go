@@ -39,7 +39,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 func (a *Agent) loop(ctx context.Context, r *running) error {
 	defer a.close()
-	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun)
+	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun, "mode", string(a.o.Config.Mode))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
@@ -113,6 +113,7 @@ func (a *Agent) round(ctx context.Context) error {
 	took := time.Since(start)
 	a.totals.RoundTimes.observe(took)
 	a.tell(r.Window, a.reasons, took)
+	a.tellCounting(r.Window)
 	a.saveHistory(r.Window.At, false)
 	a.publish()
 	a.writeStatus()
@@ -172,6 +173,9 @@ func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Act
 func (a *Agent) noteDecided(r control.Round) {
 	a.totals.DecideTimes.observe(time.Since(a.deciding))
 	a.remember(r.Window, r.Actions)
+	if a.o.DryRun {
+		a.sum.add(r.Window, r.Actions)
+	}
 	a.noteDecisions(r.Window, r.Actions, a.reasons)
 	a.noteWays(r.Window, actuate.News(r.Before, r.After, r.Own))
 	if a.quiet++; len(r.Steps)+len(action.Decided(r.Actions)) > 0 || r.After.Undecided() {

@@ -48,6 +48,7 @@ type Status struct {
 	Schema     int              `json:"schema"`
 	PID        int              `json:"pid"`
 	DryRun     bool             `json:"dry_run"`
+	Mode       Mode             `json:"mode"`
 	Started    time.Time        `json:"started"`
 	Period     time.Duration    `json:"period_ns"`
 	Machine    string           `json:"machine"` // its origin
@@ -58,6 +59,7 @@ type Status struct {
 	Window     window.Window    `json:"window"`
 	Problems   int              `json:"problems"`            // of the window, which lists only the first ones
 	Workloads  []WorkloadStatus `json:"workloads"`           // parallel to Window.Workloads
+	Counting   *Counting        `json:"counting"`            // null = not known yet
 	Recovered  []string         `json:"recovered,omitempty"` // settings that a killed agent had left
 	Totals     Totals           `json:"totals,omitzero"`
 	Excluded   []Excluded       `json:"excluded,omitempty"`  // excluded through the API

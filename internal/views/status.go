@@ -25,15 +25,25 @@ import (
 func Status(w io.Writer, s agent.Status) error {
 	p := terminal()
 	dry := ""
-	if s.DryRun {
-		dry = ", dry run"
+	switch {
+	case s.DryRun:
+		dry = ", dry run: it changes nothing"
+	case s.Mode == agent.ModeObserve:
+		dry = ", observes only"
 	}
 	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %s, %s CPU; last window %s ago; events: %s", s.PID, dry, s.Rounds, period(s),
 		render.Seconds(s.CPUSeconds), render.Span(max(0, time.Since(s.Window.At)).Round(time.Second)), render.Name(s.EventTable)))
+	if c := s.Counting; c != nil && !c.Counts {
+		p.Line("estimates only: " + render.Printable(c.Why) + ". What would change it: " + render.Printable(c.Remedy) + ".")
+	}
 	p.Table(nodeTable(s.Window))
 	p.Line("")
-	p.Table(workloadTable(s))
-	p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
+	if len(s.Workloads) == 0 {
+		p.Line("no workload is watched: no cgroup with processes matches 'cgroups' of the configuration ('homenode agent --check' says which patterns match)")
+	} else {
+		p.Table(workloadTable(s))
+		p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
+	}
 	for _, text := range s.Window.Problems {
 		p.Line("could not read: " + render.Printable(text))
 	}

@@ -149,6 +149,11 @@ var families = slices.Concat([]family{
 	}},
 	{"homenode_cpu_seconds_total", counter, "CPU time that the agent used.", after(func(p *printer, in *MetricsInput) { p.series(in.View.Status.CPUSeconds) })},
 	{"homenode_dry_run", gauge, "1 in a dry run, which changes nothing.", after(func(p *printer, in *MetricsInput) { p.series(truth(in.View.Status.DryRun)) })},
+	{"homenode_accesses_counted", gauge, "1 while memory accesses are counted; 0: every local access ratio is an estimate.", after(func(p *printer, in *MetricsInput) {
+		if c := in.View.Status.Counting; c != nil {
+			p.series(truth(c.Counts))
+		}
+	})},
 	{"homenode_period_seconds", gauge, "Time from window to window while something is under way, seconds.", after(func(p *printer, in *MetricsInput) { p.series(in.View.Status.Period.Seconds()) })},
 	{"homenode_last_window_timestamp_seconds", gauge, "End of the last window, seconds since 1970.", after(func(p *printer, in *MetricsInput) { p.series(unixSeconds(in.View.Status.Window.At)) })},
 	{"homenode_window_problems", gauge, "Problems of reading the last window.", after(func(p *printer, in *MetricsInput) { p.series(float64(in.View.Status.Problems)) })},
