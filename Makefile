@@ -7,7 +7,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false -trimpath
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup tools man reference docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
@@ -33,8 +33,12 @@ build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab
 man: build ## man pages of both programs: build/man
 	@build/homenode reference --man build/man && build/homenode-lab reference --man build/man
 
-reference: build ## docs/reference: what the commands and their flags are
+reference: build ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
 	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
+	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
+
+packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages
+	@scripts/packages.sh
 
 docs: tools ## the documentation as a site: build/docs/index.html
 	@scripts/docs.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the lab into build/lab: the guest's kernel and PMU module (from Debian's
+# Builds the lab into build/lab, or the folder that is named: the guest's kernel and PMU module (from Debian's
 # packages, unpacked and not installed), the QEMU plugin, the load program and
 # the initramfs. What is up to date is left alone.
 #
@@ -8,7 +8,8 @@
 # headers, kbuild and compiler are taken in that one version (build/lab/VERSIONS).
 set -eu
 cd "$(dirname "$0")/.."
-out=$PWD/build/lab
+out=${1:-$PWD/build/lab}
+case $out in /*) ;; *) echo "lab: name a whole path, not $out" >&2; exit 2 ;; esac
 mkdir -p "$out/deb"
 
 say() { echo "lab: $*"; }

@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as d:
         f.write('services: [{name: all, match: "/system.slice/*", approved: true, target_local_ratio: 0.9}]\n')
     child = subprocess.Popen(["build/homenode", "soak", recording, "--config", config, "--state", state, "--rounds", str(rounds)],
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    asked = {"/v1/status": 0, "/v1/metrics": 0}
+    asked = {"/v1/status": 0, "/metrics": 0}
     while child.poll() is None:
         time.sleep(1)
         for target in asked:
@@ -94,7 +94,7 @@ for b, n in zip(bounds, r["decide_times"]["counts"]):
         p99 = b
 print(f"bench-agent: {'ok   ' if met else 'UNMET'} {r['rounds']} rounds of {r['workloads']} workloads on {r['nodes']} nodes: {rss/1e6:.1f} MB resident at the end, limit {LIMIT/1e6:.0f} "
       f"({r['rss_anon_bytes']/1e6:.1f} anonymous, {r['rss_file_bytes']/1e6:.1f} of the program; {r['vm_hwm_bytes']/1e6:.1f} at its peak); {r['cpu_s']/r['rounds']*1e3:.2f} ms of CPU a round, deciding p99 ≤ {p99} us")
-print(f"bench-agent: decisions {r['decisions']}; answers of {asked['/v1/status']} bytes (status) and {asked['/v1/metrics']} (metrics); files {files}")
+print(f"bench-agent: decisions {r['decisions']}; answers of {asked['/v1/status']} bytes (status) and {asked['/metrics']} (metrics); files {files}")
 if not all(asked.values()):
     print("bench-agent: the socket did not answer in time: the API's memory is not in the figure")
 json.dump({"schema": 1, "targets": [{"name": "agent RSS after a day", "value": rss, "peak": r["vm_hwm_bytes"], "limit": LIMIT, "unit": "bytes", "met": met}], "run": r, "asked_bytes": asked, "files": files},

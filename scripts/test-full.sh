@@ -49,9 +49,11 @@ piece journal env HOMENODE_FLIPS=1000000 go test -count=1 -timeout 120m -run Tes
 piece doctor env HOMENODE_DOCTOR=all go test -count=1 -timeout 60m -run TestLabDoctor -v ./internal/lab
 piece hotplug env HOMENODE_HOTPLUG=1 go test -count=1 -timeout 60m -run TestLabHotplug -v ./internal/lab
 piece personalities env HOMENODE_PERSONALITIES=all go test -count=1 -timeout 60m -run 'TestLab(Personalities|LooksAlike|.*Like|HiddenRegisters|TwoReadersOf|GroupTooLarge)' -v ./internal/lab
+piece packages sh -c 'make packages && scripts/test-packages.sh --twice'
 piece resctrl env HOMENODE_RESCTRL=1 go test -count=1 -timeout 60m -run TestLabResctrl -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'
 piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go test -count=1 -timeout 60m -run "TestLab(Counts|OneClock|Suspended|Links|Handoff|SMT|Flushes|RefusesWrongNodeMap|RefusesMemory)" -v ./internal/lab'
+piece measured scripts/check-measured.sh
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh
 {
 	echo "commit $commit, seed $seed, $(date -u +%Y-%m-%dT%H:%MZ)"

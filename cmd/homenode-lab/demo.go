@@ -44,9 +44,9 @@ func demoCommand() *cobra.Command {
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, f) },
 	}
-	cmd.Flags().StringVar(&f.lab.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
+	cmd.Flags().StringVar(&f.lab.dir, "lab", "", labHelp)
 	cmd.Flags().StringVar(&f.lab.shapes, "shapes", "", "folder of shape files, instead of the program's own")
-	cmd.Flags().StringVar(&f.mixes, "mixes", "lab/mixes", "folder of the mixes")
+	cmd.Flags().StringVar(&f.mixes, "mixes", "", "folder of the mixes (default: lab/mixes, or where they are installed)")
 	cmd.Flags().StringVar(&f.mix, "mix", "first-light", "mix of workloads: its name, or a file")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent's configuration file; default: the mix's, NAME-agent.yaml")
 	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "folder for demo.json, demo.html and demo.md")
@@ -55,7 +55,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().Float64Var(&f.warmup, "warmup", 0, "warm-up of every run, model-seconds; default: the mix's")
 	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing; report the warm-up and repeats that the mix should have")
 	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "with --pilot: time that a comparison may take")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "output format: text or json")
+	cli.OutputFlag(cmd, &f.output)
 	f.lab.addBin(cmd)
 	f.lab.cgroup = "v2"
 	return cmd
@@ -161,7 +161,7 @@ func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
 	if err := f.check(); err != nil {
 		return demo.Options{}, exit.BadInput(err)
 	}
-	path, err := mixFile(f.mixes, f.mix)
+	path, err := f.mixFile()
 	if err != nil {
 		return demo.Options{}, exit.BadInput(err)
 	}
@@ -197,8 +197,8 @@ func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
 }
 
 func (f demoFlags) check() error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("-o is %q: want text or json", f.output)
+	if err := cli.CheckOutput(f.output); err != nil {
+		return err
 	}
 	if f.pilot && f.output != "text" {
 		return errors.New("--pilot writes text: leave out -o")
@@ -236,9 +236,23 @@ const (
 
 func beside(mix, suffix string) string { return strings.TrimSuffix(mix, ".yaml") + suffix }
 
+// mixFile finds the mix that the flags name.
+func (f demoFlags) mixFile() (string, error) {
+	if isMixFile(f.mix) {
+		return f.mix, nil
+	}
+	folder, err := mixesFolder(above(), f.mixes)
+	if err != nil {
+		return "", err
+	}
+	return mixFile(folder, f.mix)
+}
+
+func isMixFile(mix string) bool { return strings.Contains(mix, "/") || strings.HasSuffix(mix, ".yaml") }
+
 // mixFile finds a mix by its name. A name that looks like a file is a file.
 func mixFile(dir, mix string) (string, error) {
-	if strings.Contains(mix, "/") || strings.HasSuffix(mix, ".yaml") {
+	if isMixFile(mix) {
 		return mix, nil
 	}
 	path := filepath.Join(dir, mix+".yaml")

@@ -44,7 +44,7 @@ func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	f.addShapes(cmd)
 	f.addBin(cmd)
-	flags.StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
+	flags.StringVar(&f.dir, "lab", "", labHelp)
 	flags.StringVar(&f.guest, "guest", lab.Busybox, "system of the guest: busybox, or debian with systemd and containerd ('make lab-debian')")
 	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	flags.BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
@@ -64,24 +64,36 @@ func (f *labFlags) addShapes(cmd *cobra.Command) {
 
 func labShapes() *cobra.Command {
 	var f labFlags
+	var output string
 	cmd := &cobra.Command{
 		Use: "shapes", Short: "List the machines that the lab can model", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.CheckOutput(output); err != nil {
+				return err
+			}
 			names, err := shapeNames(f.shapes)
 			if err != nil {
 				return err
 			}
+			var rows [][2]string
 			for _, name := range names {
 				s, err := source.Shape(f.shapes, name)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", s.Name, s.About)
+				rows = append(rows, [2]string{s.Name, s.About})
+			}
+			if output == "json" {
+				return listJSON(cmd.OutOrStdout(), rows)
+			}
+			for _, r := range rows {
+				fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", r[0], r[1])
 			}
 			return nil
 		},
 	}
 	f.addShapes(cmd)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -112,7 +124,7 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if f.counters < 0 {
 		return lab.Options{}, exit.BadInput(fmt.Errorf("--counters is %d: want 1 or more, or 0 for the default", f.counters))
 	}
-	a, err := lab.FindAssets(f.dir)
+	a, err := labAssets(above(), f.dir)
 	if err != nil {
 		return lab.Options{}, exit.BadInput(err)
 	}

@@ -28,11 +28,11 @@ func simCommand() *cobra.Command {
 		Use:   "sim",
 		Short: "Try policies in a simulated world (every figure is modelled)",
 		Long: "Runs scenarios in a simulated world: a machine, its Linux, workloads whose load varies over\n" +
-			"time, and several policies. A scenario is a file; sim/scenarios has examples.\n\n" +
+			"time, and several policies. A scenario is a file, or the name of one that comes with the program.\n\n" +
 			"Every figure in the result is modelled. The same scenario and seed give the same bytes.",
-		Example: "  homenode-lab sim compare sim/scenarios/two-services.yaml\n" +
-			"  homenode-lab sim run sim/scenarios/two-services.yaml --arm mao-b --seed 7 -o json\n" +
-			"  homenode-lab sim report sim/scenarios/two-services.yaml --out page.html",
+		Example: "  homenode-lab sim compare two-services\n" +
+			"  homenode-lab sim run two-services --arm mao-b --seed 7 -o json\n" +
+			"  homenode-lab sim report two-services --out page.html",
 		Args:             cli.NoSuch("homenode-lab sim"),
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { dieAtSecond(cmd.Context()) },
@@ -64,7 +64,7 @@ func simRunCommand() *cobra.Command {
 		Short: "Run a scenario with all or some of its arms and seeds",
 		Long:  "Runs a scenario and prints the result. --out saves it, for 'sim compare' and\n'sim report'. Progress goes to stderr. Every figure is modelled.",
 		Args:  cli.Exactly(1, "a scenario's file"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return simRun(cmd, f, args[0]) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return simRun(cmd, f, scenarioFile(above(), args[0])) },
 	}
 	cmd.Flags().StringVar(&f.arm, "arm", "", "arm of the scenario to run; default: all")
 	f.addSeeds(cmd)
@@ -120,7 +120,9 @@ func simCompareCommand() *cobra.Command {
 		Short: "Compare a scenario's policies, with their spread over seeds",
 		Long:  "Runs all arms of a scenario, or reads the result of 'sim run --out', and compares them, seed by\nseed: all arms of a seed see the same demand. Every figure is modelled.",
 		Args:  cli.Exactly(1, "a scenario's file, or a result's"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return simCompare(cmd, f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return simCompare(cmd, f, scenarioFile(above(), args[0]))
+		},
 	}
 	f.addSeeds(cmd)
 	cli.OutputFlag(cmd, &f.output)
@@ -168,7 +170,7 @@ func simReportCommand() *cobra.Command {
 			if err := errors.Join(cli.Empty(cmd, "out"), writableFile("--out", f.out)); err != nil {
 				return exit.BadInput(err)
 			}
-			r, err := resultOf(cmd, args[0], f.seeds)
+			r, err := resultOf(cmd, scenarioFile(above(), args[0]), f.seeds)
 			if err != nil {
 				return err
 			}
@@ -274,15 +276,7 @@ func simListCommand(use, short, head string, rows func() [][2]string) *cobra.Com
 
 func simList(w io.Writer, output, head string, rows [][2]string) error {
 	if output == "json" {
-		type row struct {
-			Name  string `json:"name"`
-			About string `json:"about"`
-		}
-		all := []row{}
-		for _, r := range rows {
-			all = append(all, row{r[0], r[1]})
-		}
-		return schema.NewEncoder(w).Encode(all)
+		return listJSON(w, rows)
 	}
 	_, err := fmt.Fprintf(w, "%s\n\n", head)
 	for _, r := range rows {
@@ -291,4 +285,20 @@ func simList(w io.Writer, output, head string, rows [][2]string) error {
 		}
 	}
 	return err
+}
+
+// listJSON writes names and what they mean.
+func listJSON(w io.Writer, rows [][2]string) error {
+	type entry struct {
+		Name  string `json:"name"`
+		About string `json:"about"`
+	}
+	list := struct {
+		Schema  int     `json:"schema"` // 1
+		Entries []entry `json:"entries"`
+	}{1, []entry{}}
+	for _, r := range rows {
+		list.Entries = append(list.Entries, entry{r[0], r[1]})
+	}
+	return schema.NewEncoder(w).Encode(list)
 }

@@ -67,7 +67,7 @@ func TestSimArenaBadInput(t *testing.T) {
 		{[]string{"--seeds", "0"}, "want 1 to"},
 		{[]string{"--seeds", "many"}, "invalid"},
 		{[]string{"--workers", "0"}, "--workers is 0"},
-		{[]string{"-o", "xml"}, "want text or json"},
+		{[]string{"-o", "xml"}, "want text, json or yaml"},
 		{[]string{"--out", "-", "-o", "json"}, "standard output"},
 		{[]string{"--out", "-", "--html", "-"}, "standard output"},
 		{[]string{"--out", filepath.Join(dir, "x"), "--html", filepath.Join(dir, "x")}, "name two files"},

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/pprof"
 
@@ -15,78 +16,136 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/journal"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/source"
+	"homenode/internal/views"
 )
 
+type agentOptions struct {
+	file, state, profile, output string
+	dry, observe, check          bool
+	rounds                       uint64
+}
+
 func agentCommand() *cobra.Command {
-	var file, state, profile string
-	var dry bool
-	var rounds uint64
+	var o agentOptions
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Watch this host's workloads and keep them next to their memory",
 		Long: "Watches the cgroups of its configuration, binds approved services whose local access ratio is below\n" +
 			"target, moves their memory home, and puts everything back when it ends. After a kill, the next start\n" +
-			"(or 'homenode restore') puts back what was left.",
-		Args: cli.Exactly(0, "no arguments"),
+			"(or 'homenode restore') puts back what was left.\n\n" +
+			"--check reads the configuration and starts nothing: exit code 0 means that the agent would start, 2 that it\n" +
+			"would not. --dry-run decides and reports, and at its end says what it would have done; 'homenode status',\n" +
+			"'why' and 'reload' find it while it runs. --observe decides nothing, and can run for weeks. Both work\n" +
+			"without root, with what that allows.",
+		Example: "  homenode agent --check --config agent.yaml\n  homenode agent --config agent.yaml --dry-run\n  homenode agent --observe",
+		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hangup := serve.Hangups()
-			agent.StaySmall(0)
-			c, err := agentConfig(file, state)
-			if err == nil {
-				err = useProfile(&c)
+			if o.check {
+				return checkConfig(cmd, o.file, o.state, o.output)
 			}
-			if err != nil {
-				return err
-			}
-			if profile != "" {
-				f, err := os.Create(profile)
-				if err != nil {
-					return exit.BadInput(err)
-				}
-				defer f.Close()
-				if err := pprof.StartCPUProfile(f); err != nil {
-					return err
-				}
-				defer pprof.StopCPUProfile()
-			}
-			log, relog := agent.Logger(cmd.ErrOrStderr(), c.Log)
-			a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: dry, Rounds: rounds, Log: log, Relog: relog, Load: reloader(file, state)})
-			if err != nil {
-				return exit.Precondition(err)
-			}
-			return serve.Run(cmd.Context(), a, cli.Version, log, hangup)
+			return o.run(cmd)
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML); without it no service is approved or bound")
-	cmd.Flags().StringVar(&state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
-	cmd.Flags().StringVar(&profile, "cpuprofile", "", "file for a CPU profile of the agent itself")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "decide and report, but change nothing")
-	cmd.Flags().Uint64Var(&rounds, "rounds", 0, "number of windows after which the agent ends; 0: no limit")
+	cmd.Flags().StringVar(&o.file, "config", "", "configuration file (YAML); without it no service is approved or bound")
+	cmd.Flags().StringVar(&o.state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+"; without root ~/.local/state/homenode)")
+	cmd.Flags().StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the agent itself")
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "decide and report, but change nothing")
+	cmd.Flags().BoolVar(&o.observe, "observe", false, "watch and report only, whatever the configuration's mode")
+	cmd.Flags().BoolVar(&o.check, "check", false, "check the configuration (default: "+packagedConfig+" if it is there), and start nothing")
+	cmd.Flags().Uint64Var(&o.rounds, "rounds", 0, "number of windows after which the agent ends; 0: no limit")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "observe", "check")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format of --check: text or json")
 	return cmd
 }
 
-// agentConfig reads the file, if one is named. --state is a layer of its own, because
-// the state folder decides where other files are by default.
-func agentConfig(file, state string) (agent.Config, error) {
-	var layers []agent.Layer
-	if file != "" {
-		layer, err := agent.ReadLayer(file)
-		if err != nil {
-			return agent.Config{}, exit.BadInput(err)
-		}
-		layers = append(layers, layer)
+func (o agentOptions) run(cmd *cobra.Command) error {
+	hangup := serve.Hangups()
+	agent.StaySmall(0)
+	load := func() (agent.Config, error) { return o.config(cmd.ErrOrStderr()) }
+	c, err := load()
+	if err != nil {
+		return err
 	}
-	if state != "" {
-		layers = append(layers, agent.Layer{Name: "--state", Text: fmt.Appendf(nil, "state_dir: %q", state)})
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return exit.BadInput(err)
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	if o.file == "" {
+		load = nil
+	}
+	log, relog := agent.Logger(cmd.ErrOrStderr(), c.Log)
+	handed, err := unix.Handed()
+	if err != nil {
+		log.Warn("nothing is taken over", "error", err)
+	}
+	a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: o.dry, Rounds: o.rounds, Log: log, Relog: relog, Load: load,
+		Handed: handed, Exec: replacer(hangup)})
+	if err != nil {
+		return exit.Precondition(err)
+	}
+	err = serve.Run(cmd.Context(), a, cli.Version, log, hangup)
+	if o.dry {
+		err = errors.Join(err, views.Summary(cmd.OutOrStdout(), a.Summary()))
+	}
+	return err
+}
+
+// config is the configuration with what the flags change.
+func (o agentOptions) config(stderr io.Writer) (agent.Config, error) {
+	c, err := agentConfig(o.file, o.state)
+	if own := agent.UserStateDir(); err == nil && !c.StateDirAsked && os.Geteuid() != 0 && own != "" {
+		c, err = agentConfig(o.file, own)
+	}
+	if err != nil {
+		return c, err
+	}
+	if o.observe {
+		c.Mode = agent.ModeObserve
+	}
+	if err := useProfile(&c); err != nil {
+		cli.Tell(stderr, []string{"warning: " + err.Error() + ": costs are estimates"})
+	}
+	return c, nil
+}
+
+// agentConfig reads the file, if one is named.
+func agentConfig(file, state string) (agent.Config, error) {
+	layers, err := configLayers(file, state)
+	if err != nil {
+		return agent.Config{}, err
 	}
 	c, err := agent.ParseLayers(layers...)
 	if file != "" {
 		c.Text = string(layers[0].Text)
 	}
 	return c, exit.BadInput(err)
+}
+
+// configLayers are the file, if one is named, and --state. That is a layer of its own,
+// because the state folder decides where other files are by default.
+func configLayers(file, state string) (layers []agent.Layer, err error) {
+	if file != "" {
+		layer, err := agent.ReadLayer(file)
+		if err != nil {
+			return nil, exit.BadInput(err)
+		}
+		layers = append(layers, layer)
+	}
+	if state != "" {
+		layers = append(layers, agent.Layer{Name: "--state", Text: fmt.Appendf(nil, "state_dir: %q", state)})
+	}
+	return layers, nil
 }
 
 // useProfile reads the profile that the configuration names, if any.
@@ -100,9 +159,10 @@ func useProfile(c *agent.Config) error {
 	}
 	p, err := source.Profile(c.Profile, m, source.LiveCPUModel())
 	if err != nil {
-		return fmt.Errorf("profile of the configuration: %w", err)
+		return fmt.Errorf("profile of the configuration: %w", short(err))
 	}
 	c.Actuate.Profile = &p
+	c.MAO = c.MAO.WithProfile(&p)
 	return nil
 }
 

@@ -57,7 +57,7 @@ func benchCommand() *cobra.Command {
 	flags.BoolVar(&f.resume, "resume", false, "continue with the existing profile")
 	flags.StringSliceVar(&f.only, "only", nil, "parts to measure; default: all")
 	flags.StringSliceVar(&f.skip, "skip", nil, "parts to leave out")
-	flags.StringVar(&f.nodes, "nodes", "", "nodes to measure, such as 0-1; default: all that this process may use")
+	flags.StringVar(&f.nodes, "nodes", "", "nodes to measure, such as 0-1 or !0; default: all that this process may use")
 	flags.StringVar(&f.cpus, "cpus", "", "CPUs to use, such as 0-3; default: all that this process may use")
 	flags.IntVar(&f.repeats, "repeats", 3, "number of repeats of every measurement")
 	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "time limit; repeats are cut first, then parts; 0: no limit")

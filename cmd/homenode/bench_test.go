@@ -92,7 +92,7 @@ func TestBenchBadInput(t *testing.T) {
 		{[]string{"--nodes", " "}, []string{"--nodes is empty"}},
 		{[]string{"--cpus", ""}, []string{"--cpus is empty"}},
 		{[]string{"--html="}, []string{"--html is empty"}},
-		{[]string{"-o", "xml"}, []string{"xml", "text or json"}},
+		{[]string{"-o", "xml"}, []string{"xml", "text, json or yaml"}},
 		{[]string{"--html", "-", "-o", "json"}, []string{"both want standard output"}},
 		{[]string{"--resume", "--out", clitest.WriteFile(t, in("bad.json"), "{")}, []string{"bad.json", "parse profile"}},
 		{[]string{"show", in("no.json")}, []string{"read profile", "no.json"}},

@@ -22,6 +22,7 @@ var flagValues = map[string]cli.Values{
 	"arms":         cli.Fixed("as-is", "nodes", "local", "interleave"),
 	"cgroup":       workloads,
 	"direct-owner": owners,
+	"fail-on":      cli.Fixed("critical", "serious", "moderate", "minor", "unweighed"),
 	"from":         nodes,
 	"hint-faults":  cli.Fixed("auto", "always", "off"),
 	"mode":         cli.Fixed(string(migration.Live), string(migration.Freeze), string(migration.Hot)),
@@ -48,7 +49,7 @@ func workloads() []string {
 // watched are the workloads of the agent's status, and their services. Without an
 // agent they are all workloads.
 func watched() (names []string) {
-	s, err := agent.ReadStatus(completeState)
+	s, err := agent.FindStatus(completeState)
 	if err != nil {
 		return workloads()
 	}

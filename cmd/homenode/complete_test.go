@@ -25,8 +25,8 @@ func TestCompletion(t *testing.T) {
 	completeAt, completeState = migrateTree(t), t.TempDir()
 	for _, c := range []struct{ line, want string }{
 		{"topo|--shape|f", "far four"},
-		{"topo|-o|", "text json"},
-		{"bench|show|p.json|-o|", "text json html"},
+		{"topo|-o|", "text json yaml"},
+		{"bench|show|p.json|-o|", "text json yaml html"},
 		{"migrate|--workload|/demo", "/demo/a /demo/b"},
 		{"stat|--workload|/other", "/other/a"},
 		{"migrate|--to|", "0 1 2 4"},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/snapshot"
@@ -51,6 +53,7 @@ type doctorOptions struct {
 	look                 time.Duration
 	snapshot, save, face string
 	profile              string
+	failOn               string
 }
 
 func doctorCommand() *cobra.Command {
@@ -59,9 +62,16 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what is wrong with this host's placement, what it costs, and the commands to run",
 		Long: "homenode doctor watches the host for a while and says whether NUMA is its bottleneck. Then it lists the\n" +
-			"problems, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.",
-		Args: cli.Exactly(0, "no arguments"),
+			"problems, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.\n\n" +
+			"Findings alone are exit code 0. With --fail-on LEVEL it is 1 if there is a finding of that level or a worse one:\n" +
+			"critical (something fails, or is about to), serious, moderate, minor, unweighed (no figure gives its cost).\n" +
+			"It is 3 if something could not be read and no finding of that level was found.",
+		Example: "  homenode doctor\n  homenode doctor --for 30s --fail-on serious\n  homenode doctor -o markdown",
+		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.checkFailOn(); err != nil {
+				return err
+			}
 			s, c, err := o.read(cmd.Context(), progressTo(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
@@ -69,7 +79,11 @@ func doctorCommand() *cobra.Command {
 			if err := o.store(s); err != nil {
 				return err
 			}
-			if err := printReport(cmd.OutOrStdout(), doctor.Examine(s, c), o.face); err != nil {
+			r := doctor.Examine(s, c)
+			if err := printReport(cmd.OutOrStdout(), r, o.face); err != nil {
+				return err
+			}
+			if err := o.failed(r); err != nil {
 				return err
 			}
 			return partSnapshoted(s)
@@ -78,9 +92,32 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "time to watch the host")
 	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "saved snapshot to judge instead of the host")
 	cmd.Flags().StringVar(&o.save, "save", "", "file to save the snapshot to")
+	cmd.Flags().StringVar(&o.failOn, "fail-on", "", "least severity of a finding that makes the exit code 1: critical, serious, moderate, minor or unweighed (default: none does)")
 	profileFlag(cmd, &o.profile)
 	cli.OutputFlag(cmd, &o.face, "markdown")
 	return cmd
+}
+
+func (o doctorOptions) checkFailOn() error {
+	if o.failOn == "" || slices.Contains(doctor.Severities, doctor.Severity(o.failOn)) {
+		return nil
+	}
+	return exit.BadInput(fmt.Errorf("--fail-on is %q: want critical, serious, moderate, minor or unweighed", o.failOn))
+}
+
+// failed is the error, and exit code 1, of findings at least as bad as --fail-on.
+func (o doctorOptions) failed(r doctor.Report) error {
+	limit := slices.Index(doctor.Severities, doctor.Severity(o.failOn))
+	n := 0
+	for _, f := range r.Findings {
+		if slices.Index(doctor.Severities, f.Severity) <= limit {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s of severity %s or worse", render.Count(n, "finding"), o.failOn)
 }
 
 // read returns the snapshot, and the thresholds with the figures of the
@@ -129,7 +166,7 @@ func readSnapshotFile(path string) (snapshot.Snapshot, error) {
 	}
 	s, err := snapshot.Decode(data)
 	if err != nil {
-		return snapshot.Snapshot{}, exit.BadInput(fmt.Errorf("%s: %w", path, err))
+		return snapshot.Snapshot{}, exit.BadInput(source.Explain(path, fmt.Errorf("%s: %w", path, err)))
 	}
 	return s, nil
 }

@@ -106,7 +106,7 @@ func TestDoctorMarkdown(t *testing.T) {
 	if text := doctorOutput(t, "--snapshot", savedSnapshot, "-o", "markdown"); !strings.HasPrefix(text, "**Is NUMA this machine's bottleneck? yes") || !strings.Contains(text, "\n### 1. ") {
 		t.Error(text)
 	}
-	if code, text := runCaught(t, "stat", "-o", "markdown"); code != exit.Bad || !strings.Contains(text, "want text or json") {
+	if code, text := runCaught(t, "stat", "-o", "markdown"); code != exit.Bad || !strings.Contains(text, "want text, json or yaml") {
 		t.Errorf("stat: exit code %d, %s", code, text)
 	}
 }
@@ -162,7 +162,7 @@ func TestDoctorBadInput(t *testing.T) {
 		{[]string{"doctor", "--snapshot", file("\x00\x01")}, "parse snapshot"},
 		{[]string{"doctor", "--snapshot", file(`{"schema":9}`)}, "schema 9"},
 		{[]string{"doctor", "--snapshot", file(`{"schema":1,"colour":1}`)}, "colour"},
-		{[]string{"doctor", "--snapshot", savedSnapshot, "-o", "xml"}, "text, json or markdown"},
+		{[]string{"doctor", "--snapshot", savedSnapshot, "-o", "xml"}, "text, json, yaml or markdown"},
 		{[]string{"doctor", "--for", "1ms"}, "--for"},
 		{[]string{"doctor", "x"}, "no arguments"},
 	} {

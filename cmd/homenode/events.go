@@ -54,6 +54,7 @@ func wrapped(names []string) string {
 
 // eventList is what -o json prints.
 type eventList struct {
+	Schema    int            `json:"schema"` // 1
 	Table     string         `json:"table"`
 	Title     string         `json:"title"`
 	Machine   string         `json:"machine,omitempty"` // the name that its CPUs report; "" for --cpu
@@ -112,7 +113,7 @@ func eventsOf(name, root string) (eventList, error) {
 }
 
 func listEvents(t *event.Table, machine string) eventList {
-	list := eventList{Table: t.Name, Title: t.Title, Machine: machine, How: t.How, Note: t.Note, LineBytes: t.LineBytes, CPUs: []string{}, Sources: t.Sources}
+	list := eventList{Schema: 1, Table: t.Name, Title: t.Title, Machine: machine, How: t.How, Note: t.Note, LineBytes: t.LineBytes, CPUs: []string{}, Sources: t.Sources}
 	if t.Counters > 0 {
 		list.Counters = &t.Counters
 	}

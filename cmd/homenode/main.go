@@ -16,8 +16,8 @@ func rootCommand() *cobra.Command {
 		"homenode watches where each workload runs and where its memory is, decides where it\nshould live, binds it, moves its memory home, and puts everything back when it ends.")
 	cli.Group(root, "Inspect", topoCommand(), placementsCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), eventsCommand())
 	cli.Group(root, "Act", runCommand(), migrateCommand(), pinCommand(), restoreCommand())
-	cli.Group(root, "Agent", agentCommand(), statusCommand(), whyCommand(), reloadCommand(), replayCommand())
-	cli.Group(root, "Measure", benchCommand(), repeatCommand(), recordCommand(), classesCommand())
+	cli.Group(root, "Agent", agentCommand(), statusCommand(), whyCommand(), excludeCommand(), includeCommand(), reloadCommand(), handoverCommand(), replayCommand())
+	cli.Group(root, "Measure", benchCommand(), repeatCommand(), recordCommand(), dumpCommand(), classesCommand())
 	root.AddCommand(freezeCommand(), guardCommand(), soakCommand())
 	cli.CompleteFlags(root, flagValues)
 	return root

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	"homenode/internal/report"
+	"homenode/internal/source"
 )
 
 func migrateCommand() *cobra.Command {
@@ -36,6 +37,7 @@ func migrateCommand() *cobra.Command {
 			"  --mode hot     as live, but only what is accessed within --hot-for; the\n" +
 			"                 report says how hot pages were found\n" +
 			"\n" +
+			source.NodeHelp + "\n\n" +
 			"This moves existing pages and does not change where new ones go: 'homenode\n" +
 			"agent' binds workloads. --pid does not include children of the processes. A\n" +
 			"workload or a cgroup includes all processes in it or below, also new ones.\n" +

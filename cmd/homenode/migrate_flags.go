@@ -16,7 +16,7 @@ import (
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
-	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -39,7 +39,7 @@ func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.workload, "workload", "", "workload: its cgroup path, or the path's last part")
 	flags.StringVar(&f.cgroup, "cgroup", "", "cgroup by its path, /demo/a or its directory")
 	flags.StringVar(&f.pids, "pid", "", "process ids: 12 or 12,34; without their children")
-	flags.StringVar(&f.to, "to", "", "nodes to move to: 1, or 0-1; each page goes to the one with the most room")
+	flags.StringVar(&f.to, "to", "", "nodes to move to: 1, 0-1, !0 or a device such as netdev:eth0; each page goes to the one with the most room")
 	flags.StringVar(&f.from, "from", "", "nodes to move from; default: all that are not in --to")
 	flags.StringVar(&f.mode, "mode", string(migration.Live), "mode of the move: live, freeze or hot")
 	flags.StringVar(&f.rate, "rate", "200MB/s", "live, hot: bytes per second, such as 1.5GiB/s; max: no limit")
@@ -112,11 +112,11 @@ func (f migrateFlags) nodes(j *migrate.Job) (err error) {
 	if f.to == "" {
 		return errors.New("nowhere to move to: give --to, such as --to 1")
 	}
-	if j.To, err = set.ParseNodes(f.to); err != nil {
-		return fmt.Errorf("--to: %w", err)
+	if j.To, err = source.Nodes("to", f.to); err != nil {
+		return err
 	}
-	if j.From, err = set.ParseNodes(f.from); err != nil {
-		return fmt.Errorf("--from: %w", err)
+	if j.From, err = source.Nodes("from", f.from); err != nil {
+		return err
 	}
 	if j.To.IsEmpty() {
 		return fmt.Errorf("--to %q: it names no node", f.to)

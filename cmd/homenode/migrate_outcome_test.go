@@ -115,7 +115,7 @@ func TestMigrateRefusesMode(t *testing.T) {
 func TestMigrateRefusesOthers(t *testing.T) {
 	other := profileOf(t, shapeMachine(t, "four"))
 	refuses(t, []refusal{
-		{"--cgroup /demo/a --to 1 -o xml", "text or json"},
+		{"--cgroup /demo/a --to 1 -o xml", "text, json or yaml"},
 		{"--cgroup /demo/a --to 1 --profile none.json", "read profile"},
 		{"--cgroup /demo/a --to 1 --profile " + other, "is of another machine"},
 		{"--cgroup /demo/a --to 1 more", "want no arguments"},

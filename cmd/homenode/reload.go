@@ -3,22 +3,15 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
-	"homenode/internal/exit"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 )
@@ -35,59 +28,27 @@ func reloadCommand() *cobra.Command {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
-			r, err := askReload(cmd.Context(), socket)
-			if err != nil {
+			var r agent.Reloaded
+			if err := askAgent(cmd.Context(), socket, "reload", http.MethodPost, "/v1/reload", &r); err != nil {
 				return err
 			}
 			return sayReloaded(cmd.OutOrStdout(), output, r)
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", filepath.Join(agent.DefaultStateDir, "api.sock"), "the agent's socket")
+	socketFlag(cmd, &socket)
 	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
-// askReload is POST /v1/reload.
-func askReload(ctx context.Context, socket string) (agent.Reloaded, error) {
-	var d net.Dialer
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", socket) }}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://homenode/v1/reload", nil)
-	if err != nil {
-		return agent.Reloaded{}, err
-	}
-	answer, err := client.Do(req)
-	if err != nil {
-		return agent.Reloaded{}, exit.BadInput(fmt.Errorf("ask the agent at %s: %w: check that it is running, and that you may use its socket", socket, errors.Unwrap(err)))
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	if err != nil {
-		return agent.Reloaded{}, fmt.Errorf("reload: %w", err)
-	}
-	return readReloaded(answer.StatusCode, body)
-}
-
-func readReloaded(code int, body []byte) (agent.Reloaded, error) {
-	var r struct {
-		agent.Reloaded
-		Error string `json:"error"`
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return agent.Reloaded{}, fmt.Errorf("reload: the agent's answer: %w", err)
-	}
-	switch code {
-	case http.StatusOK:
-		return r.Reloaded, nil
-	case http.StatusUnprocessableEntity, http.StatusConflict, http.StatusForbidden:
-		return agent.Reloaded{}, exit.BadInput(errors.New("reload: " + r.Error))
-	}
-	return agent.Reloaded{}, fmt.Errorf("reload: %d: %s", code, r.Error)
+// reloadedJSON is what -o json prints.
+type reloadedJSON struct {
+	Schema int `json:"schema"` // 1
+	agent.Reloaded
 }
 
 func sayReloaded(w io.Writer, output string, r agent.Reloaded) error {
 	if output == "json" {
-		return schema.NewEncoder(w).Encode(r)
+		return schema.NewEncoder(w).Encode(reloadedJSON{1, r})
 	}
 	say := func(what string, names []string) {
 		if len(names) > 0 {

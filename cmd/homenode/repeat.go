@@ -48,7 +48,7 @@ func repeatCommand() *cobra.Command {
 	cmd.Flags().IntVarP(&f.Runs, "runs", "n", 10, "number of counted runs of each arm")
 	cmd.Flags().IntVar(&f.Warmups, "warmup", 1, "number of warm-up runs of each arm, which do not count")
 	cmd.Flags().StringSliceVar(&f.Arms, "arms", []string{"as-is", "nodes", "local", "interleave"}, "placements to run; the others are compared with the first")
-	cmd.Flags().StringVar(&f.Nodes, "nodes", "all", "nodes to place the command on")
+	cmd.Flags().StringVar(&f.Nodes, "nodes", "all", "nodes to place the command on, such as 0-1, !0 or netdev:eth0")
 	cmd.Flags().DurationVar(&f.Timeout, "timeout", 10*time.Minute, "time limit of a run; a longer run is ended, and the command stops; 0: no limit")
 	cmd.Flags().Uint64Var(&f.Seed, "seed", 1, "seed of the order of the runs")
 	cmd.Flags().BoolVar(&f.Verbose, "verbose", false, "copy CMD's output to stderr")

@@ -63,7 +63,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 	defer f.Close()
 	p, err := window.OpenRecording(f)
 	if err != nil {
-		return exit.BadInput(fmt.Errorf("%s: %w", file, err))
+		return exit.BadInput(source.Explain(file, fmt.Errorf("%s: %w", file, err)))
 	}
 	then, now, err := arms(p.Config, file, o)
 	if err != nil {

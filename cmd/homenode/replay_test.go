@@ -146,22 +146,22 @@ func TestWhyFromLog(t *testing.T) {
 	}
 }
 
-func TestReadReloaded(t *testing.T) {
-	r, err := readReloaded(200, []byte(`{"changed":["mao"],"waits_for_restart":["api"]}`))
-	if err != nil || len(r.Changed) != 1 || len(r.Waits) != 1 {
+func TestReadAnswer(t *testing.T) {
+	var r agent.Reloaded
+	if err := readAnswer("reload", 200, []byte(`{"changed":["mao"],"waits_for_restart":["api"]}`), &r); err != nil || len(r.Changed) != 1 || len(r.Waits) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for code, want := range map[int]int{422: exit.Bad, 403: exit.Bad, 409: exit.Bad, 500: exit.Failed} {
-		_, err := readReloaded(code, []byte(`{"error":"period: soon"}`))
+	for code, want := range map[int]int{422: exit.Bad, 403: exit.Bad, 409: exit.Bad, 404: exit.Bad, 500: exit.Failed} {
+		err := readAnswer("reload", code, []byte(`{"error":"period: soon"}`), &r)
 		got := exit.Failed
 		if c := (exit.Error{}); errors.As(err, &c) {
 			got = c.Code
 		}
-		if err == nil || got != want || !strings.Contains(err.Error(), "period: soon") {
+		if err == nil || got != want || !strings.Contains(err.Error(), "reload: ") || !strings.Contains(err.Error(), "period: soon") {
 			t.Errorf("%d: %v", code, err)
 		}
 	}
-	if _, err := readReloaded(200, []byte("<html>")); err == nil {
+	if err := readAnswer("reload", 200, []byte("<html>"), &r); err == nil {
 		t.Error("text that is not JSON was accepted")
 	}
 }

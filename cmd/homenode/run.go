@@ -34,7 +34,7 @@ type runFlags struct {
 
 // addFlags adds the flags that place a program.
 func (f *runFlags) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.nodes, "nodes", "", "nodes of the memory policy: 0, 0-1,4 or all")
+	cmd.Flags().StringVar(&f.nodes, "nodes", "", "nodes of the memory policy: 0, 0-1,4, all, !0, +0 or a device such as netdev:eth0")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "memory policy: "+launch.Policies()+"; default with --nodes: bind")
 	cmd.Flags().StringVar(&f.cpus, "cpus", "", "CPUs to run on: 0-3, or all; default with bind, preferred, preferred-many and local: those of --nodes")
 	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB; without that much room on the nodes or below a cgroup's limit it is not started")
@@ -59,7 +59,7 @@ func runCommand() *cobra.Command {
 			"any. With --cpus all only the memory is placed. Nearly full nodes cause a warning.\n\n" +
 			"Without CMD, --shm, --shmid or --shmkey name shared memory that gets the policy, for\n" +
 			"every process that maps it, until it is removed. Pages that exist keep their place, unless\n" +
-			"--move is given. Files of other file systems than tmpfs and hugetlbfs keep no policy.",
+			"--move is given. Files of other file systems than tmpfs and hugetlbfs keep no policy.\n\n" + source.NodeHelp,
 		Example: "  homenode run --nodes 0 -- ./solver input.dat\n" +
 			"  homenode run --nodes 0-1 --policy interleave -- java -jar app.jar\n" +
 			"  homenode run --nodes 1 --needs 4GiB --dry-run -- ./solver\n" +
@@ -161,7 +161,7 @@ func (f runFlags) request(m machine.Machine) (q launch.Request, needs unit.Bytes
 	if q.Policy, err = launch.ParsePolicy(f.policy); err != nil {
 		return q, 0, err
 	}
-	if q.Nodes, err = source.Nodes(f.nodes, m); err != nil {
+	if q.Nodes, err = source.Nodes("nodes", f.nodes); err != nil {
 		return q, 0, err
 	}
 	switch f.cpus {

@@ -49,7 +49,7 @@ func statCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.workload, "workload", "", "workload to show: its cgroup path, or the path's last part")
 	cmd.Flags().StringVar(&o.cgroup, "cgroup", "", "cgroup to show, by its path, /demo/a or its directory")
-	cmd.Flags().StringVar(&o.pids, "pid", "", "process ids: 12, 12,34 or all")
+	cmd.Flags().StringVar(&o.pids, "pid", "", "processes to show: ids like 12 or 12,34, a part of their command line, or all")
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "time between two readings; 0: one reading, no rates")
 	cmd.Flags().IntVar(&o.count, "count", 1, "number of reports; 0: until it is stopped")
 	cmd.Flags().StringVar(&o.root, "root", "/", "recorded tree instead of the running kernel")
@@ -143,7 +143,7 @@ func (o statOptions) snapshot() (cfg kernel.SnapshotConfig, id string, err error
 	switch {
 	case o.pids != "":
 		cfg.OnlyProcesses = true
-		cfg.Processes, err = selection(o.pids)
+		cfg.Processes, err = o.processes(root)
 		if cfg.Interval = 0; o.paced || o.count != 1 {
 			cfg.Interval, cfg.Threads = o.interval, o.interval > 0
 		}
@@ -156,6 +156,19 @@ func (o statOptions) snapshot() (cfg kernel.SnapshotConfig, id string, err error
 		cfg.Reader.Roots = []string{kernel.Literal(id)}
 	}
 	return cfg, id, err
+}
+
+// processes are ids, all, or, as numastat takes it, those whose command line has a text.
+func (o statOptions) processes(root kernel.Root) (kernel.Selection, error) {
+	s, err := selection(o.pids)
+	if err == nil || strings.ContainsAny(o.pids[:1], "-0123456789") {
+		return s, err
+	}
+	pids, err := kernel.ProcessesNamed(root, o.pids)
+	if err != nil {
+		return kernel.Selection{}, fmt.Errorf("--pid %q: %w: want process ids like 12 or 12,34, a part of a command line, or all", o.pids, err)
+	}
+	return kernel.Selection{PIDs: pids}, nil
 }
 
 func selection(pids string) (kernel.Selection, error) {

@@ -40,7 +40,7 @@ func statusOf(state, output string) (agent.Status, error) {
 	if err := cli.CheckOutput(output); err != nil {
 		return agent.Status{}, err
 	}
-	s, err := agent.ReadStatus(state)
+	s, err := agent.FindStatus(state)
 	if errors.Is(err, agent.ErrNoStatus) {
 		err = exit.BadInput(err)
 	}
@@ -69,7 +69,7 @@ func whyCommand() *cobra.Command {
 			}
 			earlier := earlierOf(cmd.ErrOrStderr(), logOf(state, log, s), ws)
 			if output == "json" {
-				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{ws, earlier})
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{s.Schema, ws, earlier})
 			}
 			ws.Past = append(earlier, ws.Past...)
 			views.Why(cmd.OutOrStdout(), ws)

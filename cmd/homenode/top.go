@@ -163,7 +163,7 @@ func envSize(name string, other int) int {
 
 // whyOf is the text of `homenode why`, or the reason why there is none.
 func whyOf(state, id string) string {
-	s, err := agent.ReadStatus(state)
+	s, err := agent.FindStatus(state)
 	if err != nil {
 		return err.Error()
 	}

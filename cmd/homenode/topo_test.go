@@ -80,7 +80,7 @@ func TestTopoBadInput(t *testing.T) {
 		{[]string{"--shape", in("none.yaml")}, []string{"none.yaml"}},
 		{[]string{"--shape", clitest.WriteFile(t, in("bad.yaml"), "name: x\ncolour: red\n")}, []string{"bad.yaml", "colour"}},
 		{[]string{"--root", tree, "--shape", "two"}, []string{"root", "shape"}},
-		{[]string{"--root", tree, "-o", "yaml"}, []string{"text or json"}},
+		{[]string{"--root", tree, "-o", "xml"}, []string{"text, json or yaml"}},
 		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"only one output"}},
 		{[]string{"--root", tree, "--svg", "-", "--hwloc", "-"}, []string{"only one output"}},
 		{[]string{"--root", tree, "--png", "-", "--pdf", "-"}, []string{"only one output"}},

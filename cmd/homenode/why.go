@@ -24,6 +24,7 @@ const whyMost = 50
 
 // whyJSON is a workload's status and the decisions before it.
 type whyJSON struct {
+	Schema int `json:"schema"` // 2, that of the status
 	agent.WorkloadStatus
 	Earlier []agent.Decision `json:"earlier"`
 }

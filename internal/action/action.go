@@ -59,8 +59,8 @@ func Decided(all []Action) []Action {
 // Class is the part of a host's last-level caches and memory bandwidth that a workload
 // may use. 0: as much as it likes.
 type Class struct {
-	Cache     unit.Ratio `json:"cache,omitempty"`     // of each last-level cache's ways, rounded up to whole ones
-	Bandwidth unit.Ratio `json:"bandwidth,omitempty"` // of each node's, rounded to the hardware's steps
+	Cache     unit.Ratio `yaml:"cache" json:"cache,omitempty"`         // of each last-level cache's ways, rounded up to whole ones
+	Bandwidth unit.Ratio `yaml:"bandwidth" json:"bandwidth,omitempty"` // of each node's, rounded to the hardware's steps
 }
 
 // None says that nothing is limited.

@@ -3,6 +3,7 @@
 package actuate
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -62,40 +63,47 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names an invalid setting, and its valid values, in one sentence.
+// Validate names each invalid setting, and its valid values, in one sentence:
+// "actuate: SETTING is VALUE: …".
 func (c Config) Validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("actuate: "+format, args...)) }
 	if c.Rate < 0 || c.ResidualBytes < 0 {
-		return fmt.Errorf("actuate: rate is %d and residual_bytes %d: they must not be negative", int64(c.Rate), int64(c.ResidualBytes))
+		wrong("rate is %d and residual_bytes %d: they must not be negative", int64(c.Rate), int64(c.ResidualBytes))
 	}
 	if !c.ResidualShare.Valid() || !c.ResidualBound.Valid() || c.ResidualBound < c.ResidualShare {
-		return fmt.Errorf("actuate: residual_share is %v and residual_bound %v: they must be between 0 and 1 and ascend", float64(c.ResidualShare), float64(c.ResidualBound))
+		wrong("residual_share is %v and residual_bound %v: they must be between 0 and 1 and ascend", float64(c.ResidualShare), float64(c.ResidualBound))
 	}
 	if c.NoProgressWindows < 1 || c.RetryLimit < 0 || c.ForgetAfter < 0 {
-		return fmt.Errorf("actuate: no_progress_windows is %d, retry_limit %d, forget_after %d: they must be at least 1, 0 and 0", c.NoProgressWindows, c.RetryLimit, c.ForgetAfter)
+		wrong("no_progress_windows is %d, retry_limit %d, forget_after %d: they must be at least 1, 0 and 0", c.NoProgressWindows, c.RetryLimit, c.ForgetAfter)
 	}
 	if c.Turn < 0 {
-		return fmt.Errorf("actuate: turn is %v: it must not be negative (0: as long as the window)", c.Turn)
+		wrong("turn is %v: it must not be negative (0: as long as the window)", c.Turn)
 	}
-	return c.validatePays()
+	c.validatePays(wrong)
+	return errors.Join(errs...)
 }
 
 // mostDoublings keeps the patience within an int, with any no_progress_windows.
 const mostDoublings = 16
 
-func (c Config) validatePays() error {
-	switch {
-	case c.Horizon <= 0:
-		return fmt.Errorf("actuate: horizon is %v: it must be positive, e.g. 10m", c.Horizon)
-	case !(c.PayRatio > 0) || math.IsInf(c.PayRatio, 0):
-		return fmt.Errorf("actuate: pay_ratio is %v: it must be a positive number", c.PayRatio)
-	case c.WhenUnknown != MoveAnyway && c.WhenUnknown != WaitToKnow:
-		return fmt.Errorf("actuate: when_unknown is %q: want move or wait", c.WhenUnknown)
-	case c.PingPongDoublings < 0 || c.PingPongDoublings > mostDoublings:
-		return fmt.Errorf("actuate: ping_pong_doublings is %d: want 0 to %d", c.PingPongDoublings, mostDoublings)
-	case c.Way != ByEstimate && c.Way != AlwaysCPUsFirst:
-		return fmt.Errorf("actuate: way is %q: want %s or %s", c.Way, ByEstimate, AlwaysCPUsFirst)
-	case c.MaxStall < 0:
-		return fmt.Errorf("actuate: max_stall is %v: it must not be negative (0: unlimited)", c.MaxStall)
+func (c Config) validatePays(wrong func(string, ...any)) {
+	if c.Horizon <= 0 {
+		wrong("horizon is %v: it must be positive, e.g. 10m", c.Horizon)
 	}
-	return nil
+	if !(c.PayRatio > 0) || math.IsInf(c.PayRatio, 0) {
+		wrong("pay_ratio is %v: it must be a positive number", c.PayRatio)
+	}
+	if c.WhenUnknown != MoveAnyway && c.WhenUnknown != WaitToKnow {
+		wrong("when_unknown is %q: want move or wait", c.WhenUnknown)
+	}
+	if c.PingPongDoublings < 0 || c.PingPongDoublings > mostDoublings {
+		wrong("ping_pong_doublings is %d: want 0 to %d", c.PingPongDoublings, mostDoublings)
+	}
+	if c.Way != ByEstimate && c.Way != AlwaysCPUsFirst {
+		wrong("way is %q: want %s or %s", c.Way, ByEstimate, AlwaysCPUsFirst)
+	}
+	if c.MaxStall < 0 {
+		wrong("max_stall is %v: it must not be negative (0: unlimited)", c.MaxStall)
+	}
 }

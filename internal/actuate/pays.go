@@ -18,8 +18,11 @@ func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 		return
 	}
 	cpus := j.Nodes.Intersect(r.withCPUs)
+	fill, crowded := r.crowd(j, wl, p)
 	j.Pays = unit.Some(migration.Pays(migration.Stake{
 		Bytes: p.all, RemoteRate: r.remoteRate(j, wl, p), Difference: r.costs.Difference(cpus, p.by, j.Nodes), Horizon: r.cfg.Horizon,
+		CPU: wl.CPU, Stalled: window.FeaturesOf(*wl, r.w.Length).MSR, Part: r.partOf(j, wl, p), Slower: r.costs.Slower(cpus, p.by, j.Nodes),
+		Requests: migration.RequestsOf(unit.OptOf(wl.Loads()), wl.UncoreRequests, r.w.Length, r.costs.Local(cpus)), Fill: fill, Crowded: crowded,
 		PerByte: r.costs.Price(p.by, j.Nodes, false), Undone: r.undone(j, p), Ratio: r.cfg.PayRatio,
 		Private: p.anon, Enough: j.Floor + r.threshold(p),
 	}))
@@ -50,6 +53,13 @@ func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[floa
 		return unit.Estimated(float64(remote)*share/seconds, wl.RemoteLoads.From+" × share of its remote pages that would move")
 	}
 	return unit.ValueOf(float64(remote)/seconds, wl.RemoteLoads.How, wl.RemoteLoads.From)
+}
+
+// partOf is the share of all loads that remoteRate is.
+func (r *round) partOf(j *Job, wl *window.Workload, p pages) unit.Opt[float64] {
+	rate, known := r.remoteRate(j, wl, p).Get()
+	all, ok := wl.Loads()
+	return unit.OptOf(rate*r.w.Length.Seconds()/all, known && ok && all > 0)
 }
 
 func colon(why string) string {

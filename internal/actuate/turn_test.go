@@ -148,7 +148,7 @@ func TestWeigh(t *testing.T) {
 		for n := range 60 {
 			rate := 0
 			if n%of >= of-busy {
-				rate = times * 3000 // about the cost of its pages
+				rate = times * 5000 // about the cost of its pages
 			}
 			line(h, "workload /w0 local=100 remote=%d", rate)
 			w := h.Window()

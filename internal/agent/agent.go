@@ -45,6 +45,12 @@ type Options struct {
 	// Play replaces this host as the source of windows. Nothing is acted upon
 	// then.
 	Play Reader
+	// Handed is what the program before this one handed over, in the same process; nil: it
+	// was started anew.
+	Handed []byte
+	// Exec replaces this program and hands data over. It returns only if that failed. Nil:
+	// this agent cannot be replaced.
+	Exec func(data []byte) error
 }
 
 // applier is the journal, or a dry run in its place.
@@ -84,13 +90,17 @@ type Agent struct {
 	files    files
 	readers  int // the group that may read what the agent writes; 0: root alone
 	totals   Totals
+	sum      summing       // only in a dry run
+	counting time.Time     // when the log last said that nothing is counted
 	near     []set.NodeSet // parallel to Config.Services
 	latency  latencies
 	hot      unix.Patience // for processes that are searched for hot pages
+	labels   labels
 	pulse    pulse
 	reported map[string]bool // problems of the last window
 	view     atomic.Pointer[View]
-	wake     chan struct{} // a new configuration, or exclusion, waits
+	wake     chan struct{} // a new configuration, an exclusion, or a handover waits
+	leaving  atomic.Bool   // the next round's end hands over
 
 	mu       sync.Mutex
 	pending  *Config // the next round takes it
@@ -112,11 +122,13 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.status = Status{
-		Schema: statusSchema, PID: os.Getpid(), DryRun: o.DryRun, Started: time.Now().Round(0), Period: o.Config.Period,
+		Schema: statusSchema, PID: os.Getpid(), DryRun: o.DryRun, Mode: a.o.Config.Mode, Started: time.Now().Round(0), Period: o.Config.Period,
 		Machine: a.reader.Machine().Origin, EventTable: a.reader.EventTable(), Recovered: a.status.Recovered,
+		Rounds: a.status.Rounds, Window: a.status.Window,
 	}
 	a.started = a.o.Config
-	a.pulse.begin(time.Now(), o.Config.Period, a.journal != nil || o.DryRun || o.Play != nil)
+	a.pulse.begin(time.Now(), o.Config.Period, a.journal != nil || o.DryRun || o.Play != nil || a.observing())
+	a.tellLimits()
 	a.openFiles()
 	a.readHistory()
 	a.resolveNear()
@@ -125,21 +137,27 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 
 func (a *Agent) open(ctx context.Context) error {
 	if a.o.Play != nil {
-		a.reader, a.apply = a.o.Play, asIfDone{}
+		a.reader, a.apply, a.labels.off = a.o.Play, asIfDone{}, true
 		a.o.Config = playConfig(a.o.Config)
 		return os.MkdirAll(a.o.Config.StateDir, 0o755)
 	}
-	if err := a.openOwner(); err != nil {
-		return err
+	if !a.observing() {
+		if err := a.openOwner(); err != nil {
+			return err
+		}
 	}
 	c := a.o.Config
 	rc := kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Events: c.Events, Ticks: c.Ticks, Hints: c.Hints, Watched: a.watched}
 	rc.Resctrl.Service = a.serviceOf
+	handed := a.readHanded()
+	rc.Seq = handed.seq()
 	openApplier := a.openJournal
 	if a.o.DryRun {
 		openApplier = a.openDryRun
+	} else if a.observing() {
+		openApplier = a.openObserver
 	}
-	if err := openApplier(ctx, &rc); err != nil {
+	if err := openApplier(ctx, &rc, handed); err != nil {
 		return err
 	}
 	reader, err := kernel.NewReader(rc)
@@ -170,7 +188,7 @@ func (a *Agent) openOwner() error {
 
 // openDryRun keeps a dry run apart from an agent that may run on the same host: the
 // dry run must not overwrite that agent's status.
-func (a *Agent) openDryRun(_ context.Context, rc *kernel.Config) error {
+func (a *Agent) openDryRun(_ context.Context, rc *kernel.Config, handed *handover) error {
 	a.beside = &Beside{Dir: a.o.Config.StateDir}
 	if err := a.beside.Look(); err != nil {
 		return err
@@ -181,17 +199,25 @@ func (a *Agent) openDryRun(_ context.Context, rc *kernel.Config) error {
 	}
 	a.o.Config = dryConfig(a.o.Config, a.o.Config.StateDir)
 	a.apply, rc.Ours = journal.DryRun{Owner: a.owner}, a.beside.Ours
+	a.takeOver(handed)
 	return nil
 }
 
-// openJournal takes the journal's lock and restores what an earlier homenode left.
-func (a *Agent) openJournal(ctx context.Context, rc *kernel.Config) error {
+// openJournal takes the journal's lock and restores what an earlier homenode left, unless
+// this is the same process with another program.
+func (a *Agent) openJournal(ctx context.Context, rc *kernel.Config, handed *handover) error {
 	j, err := journal.Open(a.o.Config.StateDir)
 	if err != nil {
 		return err
 	}
 	a.journal = j
-	if err := a.recover(ctx); err != nil {
+	if why := handed.refuse(j, a.o.Config); why != "" {
+		a.o.Log.Warn("what the program before handed over is not used: what it set is put back", "why", why)
+		handed = nil
+	}
+	if handed != nil {
+		a.takeOver(handed)
+	} else if err := a.recover(ctx); err != nil {
 		return err
 	}
 	a.apply = j.Wrap(a.owner)

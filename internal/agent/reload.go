@@ -45,6 +45,7 @@ var settings = []struct {
 	{"record", false, func(c *Config) any { return c.Record }},
 	{"history", false, func(c *Config) any { return c.History }},
 	{"metrics: max_workloads", false, func(c *Config) any { return c.Metrics.MaxWorkloads }},
+	{"mode", true, func(c *Config) any { return c.Mode }},
 	{"state_dir", true, func(c *Config) any { return c.StateDir }},
 	{"cgroups", true, func(c *Config) any { return c.Cgroups }},
 	{"direct_owners", true, func(c *Config) any { return c.DirectOwners }},
@@ -72,6 +73,7 @@ func adopt(old, next Config) (Config, Reloaded) {
 			r.Changed = append(r.Changed, s.name)
 		}
 	}
+	next.Mode, next.StateDirAsked = old.Mode, old.StateDirAsked
 	next.StateDir, next.Cgroups, next.DirectOwners, next.UserOnly = old.StateDir, old.Cgroups, old.DirectOwners, old.UserOnly
 	next.Events, next.Ticks, next.Runtimes, next.Hints = old.Events, old.Ticks, old.Runtimes, old.Hints
 	next.API, next.Metrics.Listen = old.API, old.Metrics.Listen

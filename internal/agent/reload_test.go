@@ -378,7 +378,7 @@ func TestDecodeRunning(t *testing.T) {
 		t.Errorf("%+v, %v", c.Running, err)
 	}
 	for text, want := range map[string]string{
-		"log: {level: loud}": "loud", "log: {format: xml}": "xml", "decisions: here": "whole path", "record_size: 1KiB": "record_size", "decisions_keep: -1": "decisions_keep",
+		"log: {level: loud}": "loud", "log: {format: xml}": "xml", "decisions: here": "absolute path", "record_size: 1KiB": "record_size", "decisions_keep: -1": "decisions_keep",
 		"history_every: 1ms": "history_every", "metrics: {listen: nine}": "127.0.0.1:9464", "metrics: {max_workloads: -1}": "max_workloads", "api: {sockets: x}": "sockets",
 		"services: [{name: a, match: /a, near: [\"\"]}]": "near", "services: [{name: a, match: /a, latency_file: x}]": "latency_file",
 	} {

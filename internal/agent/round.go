@@ -39,7 +39,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 func (a *Agent) loop(ctx context.Context, r *running) error {
 	defer a.close()
-	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun)
+	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun, "mode", string(a.o.Config.Mode))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
@@ -74,6 +74,9 @@ func (a *Agent) wait(ctx context.Context, timer *time.Timer, began time.Time) bo
 		case <-ctx.Done():
 			return false
 		case <-a.wake:
+			if a.leaving.Swap(false) { // between two rounds nothing is under way
+				a.handOver(ctx) // it returns if that failed
+			}
 			a.quiet = 0
 		case <-timer.C:
 			return true
@@ -110,6 +113,7 @@ func (a *Agent) round(ctx context.Context) error {
 	took := time.Since(start)
 	a.totals.RoundTimes.observe(took)
 	a.tell(r.Window, a.reasons, took)
+	a.tellCounting(r.Window)
 	a.saveHistory(r.Window.At, false)
 	a.publish()
 	a.writeStatus()
@@ -169,6 +173,9 @@ func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Act
 func (a *Agent) noteDecided(r control.Round) {
 	a.totals.DecideTimes.observe(time.Since(a.deciding))
 	a.remember(r.Window, r.Actions)
+	if a.o.DryRun {
+		a.sum.add(r.Window, r.Actions)
+	}
 	a.noteDecisions(r.Window, r.Actions, a.reasons)
 	a.noteWays(r.Window, actuate.News(r.Before, r.After, r.Own))
 	if a.quiet++; len(r.Steps)+len(action.Decided(r.Actions)) > 0 || r.After.Undecided() {
@@ -230,11 +237,12 @@ func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duratio
 	a.status.CPUSeconds = kernel.ProcessCPU().Seconds()
 	jobs := a.control.Jobs()
 	for _, wl := range w.Workloads {
-		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
+		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Labels: a.labels.of(wl.ID, w.Seq), Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
 		if job, ok := jobs.Job(wl.ID); ok {
 			s.Stage, s.Nodes, s.Note, s.Pays, s.Moving, s.Way = job.Stage, job.Nodes, job.Why, job.Pays, job.Moving, job.Way
 		}
 		a.status.Workloads = append(a.status.Workloads, s)
 	}
+	a.labels.forget(w.Seq)
 	a.tellProblems(w.Problems)
 }

@@ -3,8 +3,6 @@
 package agent
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -36,8 +34,8 @@ type Running struct {
 
 // LogConfig is the level and format of the agent's log.
 type LogConfig struct {
-	Level  string `yaml:"level"`  // debug, info, warn, error
-	Format string `yaml:"format"` // text, json
+	Level  string `yaml:"level"`  // least level that is logged: debug, info, warn or error
+	Format string `yaml:"format"` // text or json
 }
 
 // FileConfig is a rotated file of lines.
@@ -72,24 +70,44 @@ type MetricsConfig struct {
 // FileRunning is the form of Running in the file (the YAML library sets exported fields
 // only).
 type FileRunning struct {
-	Log           LogConfig     `yaml:"log"`
-	Decisions     string        `yaml:"decisions"`
-	DecisionsSize unit.Bytes    `yaml:"decisions_size"`
-	DecisionsKeep int           `yaml:"decisions_keep"`
-	Record        string        `yaml:"record"`
-	RecordSize    unit.Bytes    `yaml:"record_size"`
-	RecordKeep    int           `yaml:"record_keep"`
-	History       string        `yaml:"history"`
-	HistoryEvery  time.Duration `yaml:"history_every"`
-	API           struct {
-		Socket     string `yaml:"socket"`
-		Group      string `yaml:"group"`
-		WriteGroup string `yaml:"write_group"`
-	} `yaml:"api"`
-	Metrics struct {
-		Listen       string `yaml:"listen"`
-		MaxWorkloads int    `yaml:"max_workloads"`
-	} `yaml:"metrics"`
+	// The agent's log.
+	Log LogConfig `yaml:"log"`
+	// Decision log, or none. Empty: /var/log/homenode/decisions.jsonl, or in the state folder if that is not the default.
+	Decisions string `yaml:"decisions"`
+	// Size at which the decision log begins a new file, 64KiB to 256MiB.
+	DecisionsSize unit.Bytes `yaml:"decisions_size"`
+	// Number of older files of the decision log, 0 to 1000.
+	DecisionsKeep int `yaml:"decisions_keep"`
+	// File to which every window is recorded, for 'homenode replay'. Empty or none: nothing is recorded.
+	Record string `yaml:"record"`
+	// Size at which the recording begins a new file, at least 64KiB.
+	RecordSize unit.Bytes `yaml:"record_size"`
+	// Number of older files of the recording, 0 to 1000.
+	RecordKeep int `yaml:"record_keep"`
+	// File that keeps the nodes' histories across restarts, or none. Empty: /var/lib/homenode/history.json, or in the state folder if that is not the default.
+	History string `yaml:"history"`
+	// How often the histories are saved, at least 1s.
+	HistoryEvery time.Duration `yaml:"history_every"`
+	// The local API.
+	API fileAPI `yaml:"api"`
+	// Metrics for Prometheus. The API's socket always serves them.
+	Metrics fileMetrics `yaml:"metrics"`
+}
+
+type fileAPI struct {
+	// Unix socket of the API, or none. Empty: api.sock in the state folder.
+	Socket string `yaml:"socket"`
+	// Group that may read the API. It must exist. Empty: only root may.
+	Group string `yaml:"group"`
+	// Group that may also change things through the API. It must exist. Empty: only root may.
+	WriteGroup string `yaml:"write_group"`
+}
+
+type fileMetrics struct {
+	// TCP address that serves metrics and health, and nothing else, such as 127.0.0.1:9464. Empty: none.
+	Listen string `yaml:"listen"`
+	// Number of workloads with series of their own, 0 to 10000. The others are counted.
+	MaxWorkloads int `yaml:"max_workloads"`
 }
 
 // defaultRunning: a decision is about 2 kB, so five files of 16 MiB hold some 40,000 of
@@ -108,7 +126,7 @@ func defaultRunning() FileRunning {
 }
 
 // check fills in what follows from the state folder.
-func (r FileRunning) check(c Config) (Running, error) {
+func (r FileRunning) check(c Config, w *wrongs) Running {
 	own := func(standard string) string {
 		if c.StateDir == DefaultStateDir {
 			return standard
@@ -124,7 +142,8 @@ func (r FileRunning) check(c Config) (Running, error) {
 			Group: r.API.Group, WriteGroup: r.API.WriteGroup},
 		Metrics: MetricsConfig{r.Metrics.Listen, r.Metrics.MaxWorkloads},
 	}
-	return out, out.validate()
+	out.validate(w)
+	return out
 }
 
 func pathOr(path, other string) string {
@@ -137,60 +156,61 @@ func pathOr(path, other string) string {
 	return path
 }
 
-func (r Running) validate() error {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if _, ok := logLevels[r.Log.Level]; !ok {
-		wrong("log: level is %q: want debug, info, warn or error", r.Log.Level)
-	}
-	if r.Log.Format != "text" && r.Log.Format != "json" {
-		wrong("log: format is %q: want text or json", r.Log.Format)
-	}
-	for name, path := range map[string]string{"decisions": r.Decisions.Path, "record": r.Record.Path, "history": r.History.Path, "api: socket": r.API.Socket} {
-		if path != "" && !filepath.IsAbs(path) {
-			wrong("%s is %q: want a whole path, or none", name, path)
+// maxSocket is the longest path of the API's socket, bytes: the kernel takes 107
+// (UNIX_PATH_MAX), and the socket is made below PATH.new.
+const maxSocket = 107 - len(".new/s")
+
+func (r Running) validate(w *wrongs) {
+	w.oneOf("log.level", r.Log.Level, "debug", "info", "warn", "error")
+	w.oneOf("log.format", r.Log.Format, "text", "json")
+	for _, f := range []struct{ key, path string }{{"decisions", r.Decisions.Path}, {"record", r.Record.Path}, {"history", r.History.Path}, {"api.socket", r.API.Socket}} {
+		if f.path != "" && !filepath.IsAbs(f.path) {
+			w.at(f.key, "it is %q: want an absolute path, or none", f.path)
 		}
 	}
-	for name, f := range map[string]FileConfig{"decisions": r.Decisions, "record": r.Record} {
+	if n := len(r.API.Socket); r.API.Asked && n > maxSocket {
+		w.at("api.socket", "its path has %d bytes: want at most %d, which is what the kernel takes: use a shorter folder, such as /run/homenode", n, maxSocket)
+	}
+	for _, f := range []struct {
+		key string
+		FileConfig
+	}{{"decisions", r.Decisions}, {"record", r.Record}} {
 		if f.Size < 64*unit.KiB {
-			wrong("%s_size is %v: want at least 64KiB", name, f.Size)
+			w.at(f.key+"_size", "it is %v: want at least 64KiB", f.Size)
 		}
 		if f.Keep < 0 || f.Keep > 1000 {
-			wrong("%s_keep is %d: want 0 to 1000", name, f.Keep)
+			w.at(f.key+"_keep", "it is %d: want 0 to 1000", f.Keep)
 		}
 	}
 	if most := 256 * unit.MiB; r.Decisions.Size > most { // a query reads a file from its beginning
-		wrong("decisions_size is %v: want at most %v", r.Decisions.Size, most)
+		w.at("decisions_size", "it is %v: want at most %v", r.Decisions.Size, most)
 	}
 	if r.API.WriteGroup != "" && r.API.Group == "" {
-		wrong("api: write_group is %q without group: only root could use the socket: set group too", r.API.WriteGroup)
+		w.at("api.write_group", "it is %q without group: only root could use the socket: set group too", r.API.WriteGroup)
 	}
 	if r.History.Every < time.Second {
-		wrong("history_every is %v: want at least 1s", r.History.Every)
+		w.at("history_every", "it is %v: want at least 1s", r.History.Every)
 	}
 	if r.Metrics.MaxWorkloads < 0 || r.Metrics.MaxWorkloads > 10_000 {
-		wrong("metrics: max_workloads is %d: want 0 to 10000", r.Metrics.MaxWorkloads)
+		w.at("metrics.max_workloads", "it is %d: want 0 to 10000", r.Metrics.MaxWorkloads)
 	}
 	if r.Metrics.Listen != "" {
 		if _, port, err := net.SplitHostPort(r.Metrics.Listen); err != nil || port == "" {
-			wrong("metrics: listen is %q: want an address and a port, e.g. 127.0.0.1:9464", r.Metrics.Listen)
+			w.at("metrics.listen", "it is %q: want an address and a port, e.g. 127.0.0.1:9464", r.Metrics.Listen)
 		}
 	}
-	return errors.Join(errs...)
 }
 
-func (s Service) checkNear(i int) error {
+func (s Service) checkNear(key string, w *wrongs) {
 	for _, name := range s.Near {
 		if strings.TrimSpace(name) == "" {
-			return fmt.Errorf("services[%d] %s: near has an empty name: want e.g. eth0, 0000:3b:00.0 or node 1", i, s.Name)
+			w.at(key+".near", "it has an empty name: want e.g. eth0, 0000:3b:00.0 or node 1")
 		}
 	}
-	return nil
 }
 
-func (s Service) checkLatency(i int) error {
+func (s Service) checkLatency(key string, w *wrongs) {
 	if s.LatencyFile != "" && !filepath.IsAbs(s.LatencyFile) {
-		return fmt.Errorf("services[%d] %s: latency_file is %q: want a whole path", i, s.Name, s.LatencyFile)
+		w.at(key+".latency_file", "it is %q: want an absolute path", s.LatencyFile)
 	}
-	return nil
 }

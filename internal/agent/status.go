@@ -21,6 +21,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent/decisions"
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/schema"
@@ -47,6 +48,7 @@ type Status struct {
 	Schema     int              `json:"schema"`
 	PID        int              `json:"pid"`
 	DryRun     bool             `json:"dry_run"`
+	Mode       Mode             `json:"mode"`
 	Started    time.Time        `json:"started"`
 	Period     time.Duration    `json:"period_ns"`
 	Machine    string           `json:"machine"` // its origin
@@ -57,6 +59,7 @@ type Status struct {
 	Window     window.Window    `json:"window"`
 	Problems   int              `json:"problems"`            // of the window, which lists only the first ones
 	Workloads  []WorkloadStatus `json:"workloads"`           // parallel to Window.Workloads
+	Counting   *Counting        `json:"counting"`            // null = not known yet
 	Recovered  []string         `json:"recovered,omitempty"` // settings that a killed agent had left
 	Totals     Totals           `json:"totals,omitzero"`
 	Excluded   []Excluded       `json:"excluded,omitempty"`  // excluded through the API
@@ -68,6 +71,7 @@ type Status struct {
 type WorkloadStatus struct {
 	ID       string          `json:"id"`
 	Service  string          `json:"service"`
+	Labels   cgroup.Labels   `json:"labels,omitzero"` // what the manager of its cgroup calls it
 	Features window.Features `json:"features"`
 	Stage    actuate.Stage   `json:"stage,omitempty"` // stage of the binding; "" = not bound
 	Nodes    set.NodeSet     `json:"nodes"`           // nodes that it is bound to

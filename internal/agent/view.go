@@ -174,6 +174,11 @@ func (a *Agent) name(w *window.Window) {
 			w.Workloads[i].Approved = false
 		}
 	}
+	if a.observing() {
+		for i := range w.Workloads {
+			w.Workloads[i].Approved = false
+		}
+	}
 	for i := range w.Workloads {
 		a.tune(&w.Workloads[i])
 	}

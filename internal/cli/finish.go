@@ -53,7 +53,32 @@ func Sentences(err error) []string {
 	}
 	var lines []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if line = render.Printable(line); line != "" {
+		if len(lines) > 0 {
+			line = indented(line)
+		} else {
+			line = render.Printable(line)
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// indented is Printable that keeps the spaces in front: the caret below an excerpt stands
+// where it is meant to.
+func indented(line string) string {
+	text := render.Printable(line)
+	if text == "" {
+		return ""
+	}
+	return line[:len(line)-len(strings.TrimLeft(line, " "))] + text
+}
+
+// Excerpt is the lines of a problem's excerpt, fit to print.
+func Excerpt(text string) (lines []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = indented(line); line != "" {
 			lines = append(lines, line)
 		}
 	}

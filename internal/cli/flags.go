@@ -32,13 +32,14 @@ func CheckOutput(output string, more ...string) error {
 
 // OutputFlag adds -o; more are the formats that only this command has.
 func OutputFlag(cmd *cobra.Command, output *string, more ...string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", "output format: "+formats(more))
-	must(cmd.RegisterFlagCompletionFunc("output", complete(Fixed(append([]string{"text", "json"}, more...)...))))
+	*output = "text"
+	cmd.Flags().VarP(&format{output: output, cmd: cmd, named: "text"}, "output", "o", "output format: "+formats(more))
+	must(cmd.RegisterFlagCompletionFunc("output", complete(Fixed(append([]string{"text", "json", "yaml"}, more...)...))))
 }
 
-// formats is "text or json", or "text, json or markdown".
+// formats is "text, json or yaml", or "text, json, yaml or markdown".
 func formats(more []string) string {
-	all := append([]string{"text", "json"}, more...)
+	all := append([]string{"text", "json", "yaml"}, more...)
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 

@@ -120,3 +120,15 @@ func (l *Loop) Plan(w window.Window, actions []action.Action) Round {
 
 // Jobs are the bindings that are under way.
 func (l *Loop) Jobs() actuate.State { return l.jobs }
+
+// Progress is what a loop remembers between two rounds.
+type Progress struct {
+	Jobs     actuate.State    `json:"jobs"`
+	Outcomes []action.Outcome `json:"outcomes,omitempty"` // for the next window
+}
+
+// Progress is for another loop that continues with the same world.
+func (l *Loop) Progress() Progress { return Progress{l.jobs, l.outcomes} }
+
+// Continue takes another loop's progress, before the first round.
+func (l *Loop) Continue(p Progress) { l.jobs, l.outcomes = p.Jobs, p.Outcomes }

@@ -68,6 +68,9 @@ const (
 	Unweighed Severity = "unweighed"
 )
 
+// Severities are all of them, worst first.
+var Severities = []Severity{Critical, Serious, Moderate, Minor, Unweighed}
+
 // Finding is one thing that is wrong. Findings about one workload are often the same
 // loss seen from several sides: they share one account (account.go), and their costs
 // add up to no more than the loss in the verdict.

@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"homenode/internal/machine"
+	"homenode/internal/migration"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
-// What remote memory costs, number by number. The assumption is that stall cycles are
+// What remote memory costs, number by number; migration.Waits has the sum, which Pays
+// shares. The assumption is that stall cycles are
 // spent on DRAM reads, and that each read stalls in proportion to its latency. So
 // overlapping reads are accounted for: a read that the CPU hides does not stall. Stalls
 // for other reasons make this an upper bound.
@@ -69,8 +71,8 @@ func (l view) lostCPUs(w window.Workload) loss {
 		out.atMost = unit.Some(cpu * (k - 1) / k) // all reads remote
 		return out
 	}
-	excess := float64(r) * (k - 1) / (1 - float64(r) + float64(r)*k) // 3
-	out.atMost = unit.Some(cpu * excess)                             // 6
+	excess := migration.Excess(float64(r), k) // 3
+	out.atMost = unit.Some(cpu * excess)      // 6
 	out.cpus = l.lostBy(w, cpu, excess, k)
 	return out
 }
@@ -81,16 +83,23 @@ func (l view) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float
 	m, okM := stalls.Get()
 	m *= unit.Ratio(1 - l.lineShare(w.ID))
 	serial, okSerial := l.unoverlapped(w, k)
-	const from = "stall cycles × remote share × (1 − local/remote latency)"
+	waits := migration.Waits{CPU: cpu, Stalled: unit.OptOf(float64(m), okM), Serial: unit.OptOf(serial, okSerial), Loads: l.requests(w)}
+	saved, _ := waits.Saved(excess)
 	switch {
-	case okM && okSerial: // 5
-		return unit.Estimated(min(cpu*float64(m)*excess, serial), from)
-	case okM: // 4
-		return unit.Estimated(cpu*float64(m)*excess, from)
+	case okM && waits.Other():
+		return unit.Estimated(saved, "requests × latency × remote share × (1 − local/remote latency); its stall cycles count more than waiting for memory, and are not used")
+	case okM: // 4, 5
+		return unit.Estimated(saved, "stall cycles × remote share × (1 − local/remote latency)")
 	case okSerial:
-		return unit.Estimated(min(cpu*excess, serial), "remote reads × (remote − local latency), none overlapping")
+		return unit.Estimated(saved, "remote reads × (remote − local latency), none overlapping")
 	}
 	return unit.UnknownValue[float64]("no stall cycles: " + because(stalls)) // 6
+}
+
+// requests are what can explain its stall cycles, where latencies are known.
+func (l view) requests(w window.Workload) unit.Opt[migration.Requests] {
+	ns, ok := l.localLatency()
+	return migration.RequestsOf(unit.OptOf(w.Loads()), w.UncoreRequests, l.Length, unit.Value[float64]{V: unit.OptOf(ns/1e9, ok)})
 }
 
 // unoverlapped is the extra time of all remote reads over local ones, one after the
@@ -140,7 +149,7 @@ func (l view) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
 // profiled says that the profile has the latencies from all nodes with CPUs to all
 // nodes with memory.
 func (l view) profiled() bool {
-	if l.c.Profile == nil {
+	if l.c.Profile == nil || l.c.Profile.LatencyDoubt() != "" {
 		return false
 	}
 	have := map[[2]int]bool{}

@@ -129,6 +129,13 @@ func (j *Journal) shorten() {
 	}
 }
 
+// Seq is the number of the last record. It grows with every change, whoever makes it.
+func (j *Journal) Seq() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.seq
+}
+
 // Close releases the lock. It restores nothing.
 func (j *Journal) Close() error { return j.store.Close() }
 

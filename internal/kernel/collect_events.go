@@ -158,6 +158,9 @@ func (s *eventSensor) sample(rd *round, total unit.Value[float64]) (perf.Sample,
 	return s.sampleGroup(rd)
 }
 
+// NotYetCounted says that a field is unknown only for now, by its reason.
+func NotYetCounted(why string) bool { return why == "" || why == firstSample || why == notItsTurn }
+
 const firstSample = "first sample of a counter is only a base"
 
 // has says whether a field of the workload is counted.

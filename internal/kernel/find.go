@@ -16,12 +16,16 @@ import (
 )
 
 // Workloads are the ids of all cgroups that have processes.
-func Workloads(root Root) (ids []string, err error) {
+func Workloads(root Root) (ids []string, err error) { return WorkloadsIn(root, nil) }
+
+// WorkloadsIn are the ids of the workloads that an agent with these globs watches; none:
+// Workloads.
+func WorkloadsIn(root Root, globs []string) (ids []string, err error) {
 	layout, err := cgroup.Find(root)
 	if err != nil {
 		return nil, err
 	}
-	all, err := layout.Discover(nil)
+	all, err := layout.Discover(globs)
 	for _, c := range all {
 		ids = append(ids, c.ID)
 	}

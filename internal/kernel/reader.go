@@ -43,6 +43,7 @@ type Config struct {
 	HintTasks int        // threads whose hint faults are read in a round; 0: 64
 	Maps      MapsBounds // of processes' numa_maps; zero: defaultMaps
 	Now       func() time.Time
+	Seq       uint64 // number of the window before the first one
 }
 
 // Reader reads windows: it finds the workloads, and has the collectors read them. It is

@@ -15,13 +15,14 @@ import (
 const LocalDistance = 10
 
 // SLITExcess is the part of the extra latency promised by SLIT that is real, where it was
-// not measured. Measured: 138/80 and 144/90 ns at the usual 21: 0.66 and 0.55; AMD in one
+// not measured. It is the only place that says so: the simulator, the doctor, Pays and MAO
+// use it. Measured: 138/80 and 144/90 ns at the usual 21: 0.66 and 0.55; AMD in one
 // socket at 12: 0.4–0.6 (latency facts; papers, §1).
 const SLITExcess = 0.6
 
 // LatencyRatio is latency as a multiple of the local one by SLIT distance, with so much
 // of the excess. An estimate.
-func LatencyRatio(distance int, excess float64) float64 {
+func LatencyRatio[D int | float64](distance D, excess float64) float64 {
 	return 1 + float64((float64(distance)/LocalDistance-1)*excess)
 }
 

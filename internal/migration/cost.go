@@ -115,20 +115,42 @@ func pairs(n int) string {
 
 // LatencyDifference is seconds that a load by a CPU of a node is shorter once the
 // page moved; negative when it is longer then. Both latencies are of one source:
-// the profile, or the firmware (HMAT), or SLIT distances, where a distance of 10 is
-// the firmware's latency of the CPU's own memory, else 80 ns.
+// the profile, unless that contradicts itself, or the firmware (HMAT), or SLIT distances
+// (machine.SLITExcess), where a distance of 10 is the firmware's latency of the CPU's own
+// memory, else 80 ns.
 func (c Costs) LatencyDifference(cpuNode, from, to int) unit.Value[float64] {
-	before, after := c.profiled(cpuNode, from), c.profiled(cpuNode, to)
-	if !before.Known() || !after.Known() {
-		before, after = c.firmware(cpuNode, from), c.firmware(cpuNode, to)
-	}
-	if !before.Known() || !after.Known() {
-		before, after = c.byDistance(cpuNode, from), c.byDistance(cpuNode, to)
-	}
+	before, after := c.latencies(cpuNode, from, to)
 	if before.Known() && after.Known() {
 		return unit.ValueOf(before.Or(0)-after.Or(0), unit.Weakest(before.How, after.How), before.From)
 	}
 	return unit.UnknownValue[float64](fmt.Sprintf("no latency or distance from node %d to nodes %d and %d", cpuNode, from, to))
+}
+
+// Ratio is by what factor a load to the page takes longer now than once it moved.
+func (c Costs) Ratio(cpuNode, from, to int) unit.Value[float64] {
+	before, after := c.latencies(cpuNode, from, to)
+	if before.Known() && after.Or(0) > 0 {
+		return unit.ValueOf(before.Or(0)/after.Or(0), unit.Weakest(before.How, after.How), before.From)
+	}
+	return unit.UnknownValue[float64](fmt.Sprintf("no latency or distance from node %d to nodes %d and %d", cpuNode, from, to))
+}
+
+// latencies are those of LatencyDifference, of one source.
+func (c Costs) latencies(cpuNode, from, to int) (before, after unit.Value[float64]) {
+	doubt := ""
+	if before, after = c.profiled(cpuNode, from), c.profiled(cpuNode, to); before.Known() && after.Known() {
+		if doubt = c.profile.LatencyDoubt(); doubt == "" {
+			return before, after
+		}
+		doubt = " (not the profile's: " + doubt + ")"
+	}
+	if before, after = c.firmware(cpuNode, from), c.firmware(cpuNode, to); !before.Known() || !after.Known() {
+		before, after = c.byDistance(cpuNode, from), c.byDistance(cpuNode, to)
+	}
+	if before.Known() {
+		before.From += doubt
+	}
+	return before, after
 }
 
 func (c Costs) profiled(cpuNode, mem int) unit.Value[float64] {
@@ -161,22 +183,23 @@ func (c Costs) byDistance(cpuNode, mem int) unit.Value[float64] {
 		return unit.UnknownValue[float64]("no distance")
 	}
 	local := c.firmware(cpuNode, cpuNode)
-	from := "SLIT distance × 80 ns / 10"
+	from := "SLIT distance, 80 ns at 10"
 	if local.Known() {
 		from = "SLIT distance × " + local.From
 	}
-	return unit.Estimated(local.Or(localLatency)*float64(d)/machine.LocalDistance, from)
+	return unit.Estimated(local.Or(localLatency)*machine.LatencyRatio(d, machine.SLITExcess), from)
 }
 
 // Bandwidth is bytes/s that a node's memory delivers.
 func (c Costs) Bandwidth(node int) unit.Value[unit.Bytes] {
 	if c.profile != nil {
+		doubt := c.profile.BandwidthDoubt() != ""
 		for _, f := range c.profile.Peak {
 			if v, ok := f.Median.Get(); ok && f.Node == node {
 				return unit.ValueOf(unit.Bytes(v), c.how(), "profile: peak bandwidth")
 			}
 		}
-		if f, ok := c.profile.BandwidthBetween(node, node); ok {
+		if f, ok := c.profile.BandwidthBetween(node, node); ok && !doubt {
 			return unit.ValueOf(unit.Bytes(f.Median.Or(0)), c.how(), "profile: bandwidth")
 		}
 	}
@@ -192,14 +215,19 @@ func (c Costs) Bandwidth(node int) unit.Value[unit.Bytes] {
 // they are, they come from all these CPUs' nodes alike, and pages move to all nodes
 // of to alike.
 func (c Costs) Difference(cpus set.NodeSet, from []NodeBytes, to set.NodeSet) unit.Value[float64] {
-	return average(from, to, func(f, t int) unit.Value[float64] { return c.differenceFor(cpus, f, t) })
+	return average(from, to, func(f, t int) unit.Value[float64] { return over(cpus, f, t, c.LatencyDifference) })
 }
 
-// differenceFor is Difference of one pair of nodes.
-func (c Costs) differenceFor(cpus set.NodeSet, from, to int) unit.Value[float64] {
+// Slower is Ratio on the same average.
+func (c Costs) Slower(cpus set.NodeSet, from []NodeBytes, to set.NodeSet) unit.Value[float64] {
+	return average(from, to, func(f, t int) unit.Value[float64] { return over(cpus, f, t, c.Ratio) })
+}
+
+// over is the mean over the CPUs' nodes for one pair of nodes.
+func over(cpus set.NodeSet, from, to int, of func(cpu, from, to int) unit.Value[float64]) unit.Value[float64] {
 	var m mean
 	for cpu := range cpus.All() {
-		if v := c.LatencyDifference(cpu, from, to); !m.add(v, 1) {
+		if v := of(cpu, from, to); !m.add(v, 1) {
 			return v
 		}
 	}

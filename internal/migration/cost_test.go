@@ -92,9 +92,9 @@ func TestDecisionLatency(t *testing.T) {
 	}{
 		{"profile", CostsOf(measured(), twoNodes()), 58, unit.HowMeasured, "profile"},
 		{"profile of the lab", CostsOf(modelled, twoNodes()), 58, unit.HowModelled, "profile"},
-		{"not in the profile", CostsOf(&profile.Profile{}, twoNodes()), 80, unit.HowEstimated, "80 ns / 10"},
-		{"distances", CostsOf(nil, twoNodes()), 80, unit.HowEstimated, "SLIT distance × 80 ns / 10"},
-		{"distances, HMAT of the own node", CostsOf(nil, hmat), 100, unit.HowEstimated, "SLIT distance × firmware"},
+		{"not in the profile", CostsOf(&profile.Profile{}, twoNodes()), 48, unit.HowEstimated, "80 ns at 10"},
+		{"distances", CostsOf(nil, twoNodes()), 48, unit.HowEstimated, "SLIT distance, 80 ns at 10"},
+		{"distances, HMAT of the own node", CostsOf(nil, hmat), 60, unit.HowEstimated, "SLIT distance × firmware"},
 		{"HMAT", CostsOf(nil, full), 90, unit.HowEstimated, "firmware (HMAT)"},
 		{"nothing", Costs{}, math.NaN(), unit.HowUnknown, "no latency or distance"},
 	} {
@@ -123,11 +123,11 @@ func TestDecisionDifference(t *testing.T) {
 	c := CostsOf(nil, m)
 	one, two := set.FromNodes(0), set.FromNodes(0, 1)
 	from := []NodeBytes{{1, 3 * unit.MiB}, {2, unit.MiB}}
-	if v := c.Difference(one, from, one); math.Abs(v.Or(0)*1e9-100) > 1e-6 { // (3×80 + 1×160) / 4
+	if v := c.Difference(one, from, one); math.Abs(v.Or(0)*1e9-60) > 1e-6 { // 0.6 × (3×80 + 1×160) / 4
 		t.Errorf("from two nodes: %v", v)
 	}
-	// CPUs of 0 and 1, a page of 2 to either: (240+160)/2 - (80+160+160+80)/4 = 80
-	if v := c.Difference(two, from[1:], two); math.Abs(v.Or(0)*1e9-80) > 1e-6 {
+	// CPUs of 0 and 1, a page of 2 to either: 0.6 × ((240+160)/2 - (80+160+160+80)/4) = 48
+	if v := c.Difference(two, from[1:], two); math.Abs(v.Or(0)*1e9-48) > 1e-6 {
 		t.Errorf("to two nodes: %v", v)
 	}
 	if v := c.Difference(one, nil, one); v.Known() {

@@ -36,7 +36,7 @@ func ProfileFile(path string) (profile.Profile, error) {
 	}
 	p, err := profile.Decode(data)
 	if err != nil {
-		return profile.Profile{}, fmt.Errorf("%s: %w", path, err)
+		return profile.Profile{}, Explain(path, fmt.Errorf("%s: %w", path, err))
 	}
 	return p, nil
 }

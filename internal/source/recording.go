@@ -19,7 +19,7 @@ func Recording(path string) (window.Recording, error) {
 	defer f.Close()
 	rec, err := window.ReadRecording(f)
 	if err != nil {
-		return window.Recording{}, fmt.Errorf("%s: %w", path, err)
+		return window.Recording{}, Explain(path, fmt.Errorf("%s: %w", path, err))
 	}
 	if len(rec.Windows) == 0 {
 		return window.Recording{}, fmt.Errorf("%s: %w", path, ErrNoWindow)

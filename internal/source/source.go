@@ -97,7 +97,7 @@ func openArchive(path string) (fs.FS, error) {
 			return nil, fmt.Errorf("open tree %s: it is an archive: unpack it first ('tar xf'), and give the folder", path)
 		}
 	}
-	return nil, fmt.Errorf("open tree %s: it is a file: give a folder that holds sys/", path)
+	return nil, Explain(path, fmt.Errorf("open tree %s: it is a file: give a folder that holds sys/", path))
 }
 
 // findTree looks for sys/ in a folder, or in the only one of its folders that has

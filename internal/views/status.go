@@ -5,12 +5,14 @@ package views
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/agent"
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/render"
 	"homenode/internal/render/field"
 	"homenode/internal/render/words"
@@ -23,15 +25,25 @@ import (
 func Status(w io.Writer, s agent.Status) error {
 	p := terminal()
 	dry := ""
-	if s.DryRun {
-		dry = ", dry run"
+	switch {
+	case s.DryRun:
+		dry = ", dry run: it changes nothing"
+	case s.Mode == agent.ModeObserve:
+		dry = ", observes only"
 	}
 	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %s, %s CPU; last window %s ago; events: %s", s.PID, dry, s.Rounds, period(s),
 		render.Seconds(s.CPUSeconds), render.Span(max(0, time.Since(s.Window.At)).Round(time.Second)), render.Name(s.EventTable)))
+	if c := s.Counting; c != nil && !c.Counts {
+		p.Line("estimates only: " + render.Printable(c.Why) + ". What would change it: " + render.Printable(c.Remedy) + ".")
+	}
 	p.Table(nodeTable(s.Window))
 	p.Line("")
-	p.Table(workloadTable(s))
-	p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
+	if len(s.Workloads) == 0 {
+		p.Line("no workload is watched: no cgroup with processes matches 'cgroups' of the configuration ('homenode agent --check' says which patterns match)")
+	} else {
+		p.Table(workloadTable(s))
+		p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
+	}
 	for _, text := range s.Window.Problems {
 		p.Line("could not read: " + render.Printable(text))
 	}
@@ -65,12 +77,22 @@ func nodeTable(w window.Window) render.Table {
 }
 
 func workloadTable(s agent.Status) render.Table {
-	t := tableOf("WORKLOAD", "SERVICE", field.CPU.Head, field.LocalAccess.Head, "KNOWN", "PAGES BY NODE", "BOUND TO", "STAGE", "WHY")
+	named := slices.ContainsFunc(s.Workloads, func(ws agent.WorkloadStatus) bool { return ws.Labels.Container != "" })
+	heads := []string{"WORKLOAD", "SERVICE", "NAME", field.CPU.Head, field.LocalAccess.Head, "KNOWN", "PAGES BY NODE", "BOUND TO", "STAGE", "WHY"}
+	keep := func(row []string) []string {
+		if named {
+			return row
+		}
+		return slices.Delete(row, 2, 3) // a unit's name is in its path already
+	}
+	t := tableOf(keep(heads)...)
 	for i := range s.Workloads {
 		ws := &s.Workloads[i]
 		wl := field.Workload{Workload: &s.Window.Workloads[i], Features: &ws.Features}
-		t.Add(render.Name(ws.ID), render.Name(ws.Service), field.CPU.Marked(wl), field.LocalAccess.Text(wl), knownHow(ws.Features),
-			pages(*wl.Workload), render.Name(ws.Nodes.String()), render.Name(string(ws.Stage)), ws.Reason.Rule)
+		t.Add(keep([]string{
+			render.Name(ws.ID), render.Name(ws.Service), render.Name(ws.Labels.String()), field.CPU.Marked(wl), field.LocalAccess.Text(wl), knownHow(ws.Features),
+			pages(*wl.Workload), render.Name(ws.Nodes.String()), render.Name(string(ws.Stage)), ws.Reason.Rule,
+		})...)
 	}
 	return t
 }
@@ -112,6 +134,7 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 	for _, n := range ws.Reason.Numbers {
 		fmt.Fprintln(w, "    "+words.Number(n)+decides(n))
 	}
+	printLabels(w, ws.Labels)
 	printLocal(w, ws.Features)
 	if ws.Stage != "" {
 		fmt.Fprintf(w, "  binding to nodes %s: stage %s", ws.Nodes, ws.Stage)
@@ -124,6 +147,13 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 	printWay(w, ws)
 	for _, d := range ws.Past {
 		Decision(w, d)
+	}
+}
+
+// printLabels prints what the manager of its cgroup calls a workload.
+func printLabels(w io.Writer, l cgroup.Labels) {
+	for _, x := range l.All() {
+		fmt.Fprintf(w, "  %s %s\n", x.Name, render.Name(x.Value))
 	}
 }
 

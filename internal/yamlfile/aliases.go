@@ -19,6 +19,7 @@ type counter struct {
 	d       *Document
 	sizes   map[*yaml.Node]int // with all aliases replaced; 0: not yet known
 	anchors map[string]bool
+	twice   []error // names that are there twice
 }
 
 // count is how many values n is with every alias replaced.
@@ -26,7 +27,7 @@ func (c *counter) count(n *yaml.Node) (int, error) {
 	if n.Kind == yaml.AliasNode {
 		size := c.sizes[n.Alias]
 		if size == 0 {
-			return 0, c.d.fail(n.Line, fmt.Sprintf("alias *%.40s is inside the value that it stands for", n.Value))
+			return 0, c.d.failAt(n, "", fmt.Sprintf("alias *%.40s is inside the value that it stands for", n.Value))
 		}
 		return size, nil
 	}
@@ -45,7 +46,7 @@ func (c *counter) count(n *yaml.Node) (int, error) {
 			return 0, err
 		}
 		if total += size; total > mostValues {
-			return 0, c.d.fail(n.Line, fmt.Sprintf("it has more than %d values, with what its aliases stand for", mostValues))
+			return 0, c.d.failAt(n, "", fmt.Sprintf("it has more than %d values, with what its aliases stand for", mostValues))
 		}
 	}
 	c.sizes[n] = total
@@ -57,7 +58,7 @@ func (c *counter) anchor(n *yaml.Node) error {
 		return nil
 	}
 	if c.anchors[n.Anchor] {
-		return c.d.fail(n.Line, fmt.Sprintf("&%.40s is there twice: give one of them another name", n.Anchor))
+		return c.d.failAt(n, "", fmt.Sprintf("&%.40s is there twice: give one of them another name", n.Anchor))
 	}
 	c.anchors[n.Anchor] = true
 	return nil
@@ -69,11 +70,14 @@ func (c *counter) names(n *yaml.Node) error {
 		key := n.Content[i]
 		switch first := lines[key.Value]; {
 		case key.Kind != yaml.ScalarNode:
-			return c.d.fail(key.Line, "want a name here, not a list, an alias or other settings")
+			return c.d.failAt(key, "", "want a name here, not a list, an alias or other settings")
 		case key.Value == "<<":
-			return c.d.fail(key.Line, "merge keys (<<) are not supported: repeat the settings, or use & and * for a whole value")
+			return c.d.failAt(key, "", "merge keys (<<) are not supported: repeat the settings, or use & and * for a whole value")
 		case first > 0:
-			return c.d.fail(key.Line, fmt.Sprintf("%.40q is already defined in line %d", key.Value, first))
+			if len(c.twice) < mostFound {
+				c.twice = append(c.twice, c.d.failAt(key, "", fmt.Sprintf("%.40q is already defined in line %d: remove one of them", key.Value, first)))
+			}
+			continue
 		}
 		lines[key.Value] = key.Line
 	}

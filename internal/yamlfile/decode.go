@@ -4,6 +4,7 @@ package yamlfile
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -25,7 +26,8 @@ import (
 //  4. Text is not a number, a number in quotes is text, and a fraction is not a whole
 //     number: the library would convert and round.
 //
-// After an error *to holds a part of the file.
+// After an error *to holds a part of the file. The error joins all that is wrong, up to
+// mostFound (Problems).
 func (d *Document) Decode(to any) error { return d.DecodeAt("", to) }
 
 // DecodeAt decodes what the file has at a path that Decode has read, over *to.
@@ -37,7 +39,24 @@ func (d *Document) DecodeAt(path string, to any) error {
 	if n == nil {
 		return nil
 	}
-	return d.decode(path, n, reflect.ValueOf(to).Elem())
+	d.found = nil
+	if err := d.decode(path, n, reflect.ValueOf(to).Elem()); err != nil {
+		return errors.Join(append(d.found, err)...)
+	}
+	return errors.Join(d.found...)
+}
+
+// mostFound bounds the problems of one file: more say nothing new.
+const mostFound = 50
+
+// note keeps a problem, so that the others are found too. It returns an error when there
+// are too many.
+func (d *Document) note(err error) error {
+	if err == nil || len(d.found) >= mostFound {
+		return err
+	}
+	d.found = append(d.found, err)
+	return nil
 }
 
 func (d *Document) decode(path string, n *yaml.Node, to reflect.Value) error {
@@ -114,9 +133,13 @@ func (d *Document) fields(path string, n *yaml.Node, to reflect.Value) error {
 		key, value := n.Content[i], n.Content[i+1]
 		f, ok := fieldOf(to, key.Value)
 		if !ok {
-			return d.fail(key.Line, fmt.Sprintf("unknown field %.100q", key.Value))
+			err := d.failAt(key, path, fmt.Sprintf("unknown field %.100q%s", key.Value, didYouMean(Nearest(key.Value, namesOf(to.Type())))))
+			if err := d.note(err); err != nil {
+				return err
+			}
+			continue
 		}
-		if err := d.decode(strings.TrimPrefix(path+"."+key.Value, "."), value, f); err != nil {
+		if err := d.note(d.decode(strings.TrimPrefix(path+"."+key.Value, "."), value, f)); err != nil {
 			return err
 		}
 	}
@@ -154,7 +177,7 @@ func (d *Document) list(path string, n *yaml.Node, to reflect.Value) error {
 	}
 	for i, value := range n.Content {
 		v := fresh(to.Type().Elem())
-		if err := d.decode(fmt.Sprintf("%s[%d]", path, i), value, v); err != nil {
+		if err := d.note(d.decode(fmt.Sprintf("%s[%d]", path, i), value, v)); err != nil {
 			return err
 		}
 		to.Index(i).Set(v)
@@ -258,9 +281,9 @@ func (d *Document) want(path string, n *yaml.Node, want string) error {
 	case !isPlain(n) || n.ShortTag() == "!!str":
 		is = fmt.Sprintf("%.40q", n.Value)
 	}
-	return d.refuse(path, n, fmt.Sprintf("it is %s: want %s", is, want))
+	return d.refuse(path, n, fmt.Sprintf("it is %s: want %s%s", is, want, didYouMean(meant(n, want))))
 }
 
 func (d *Document) refuse(path string, n *yaml.Node, text string) error {
-	return d.fail(n.Line, strings.TrimPrefix(path+": "+text, ": "))
+	return d.failAt(n, path, text)
 }

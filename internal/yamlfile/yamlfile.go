@@ -27,10 +27,12 @@ type Document struct {
 	text    []byte
 	root    *yaml.Node            // nil: the file is empty
 	written map[string]*yaml.Node // what Decode read, by path
+	found   []error               // problems of the present Decode
 }
 
 // Parse reads the document; file is its name in errors. It refuses a file that is too
-// large, or whose aliases stand for too much, before it costs time or memory.
+// large, or whose aliases stand for too much, before it costs time or memory. If names are
+// there twice, the document is returned beside the error: a check may look for more.
 func Parse(text []byte, file string, r Rules) (*Document, error) {
 	d := &Document{rules: r, file: file, text: text, written: map[string]*yaml.Node{}}
 	if len(text) > r.Most {
@@ -47,7 +49,10 @@ func Parse(text []byte, file string, r Rules) (*Document, error) {
 	}
 	c := counter{d: d, sizes: map[*yaml.Node]int{}, anchors: map[string]bool{}}
 	if _, err := c.count(d.root); err != nil {
-		return nil, err
+		return nil, errors.Join(append(c.twice, err)...)
+	}
+	if len(c.twice) > 0 {
+		return d, errors.Join(c.twice...)
 	}
 	return d, nil
 }
@@ -121,25 +126,72 @@ func (d *Document) Written() map[string]bool {
 // Wrong is an error "path: text" at the line of a path, or of the nearest part of it that
 // the file has.
 func (d *Document) Wrong(path, text string) error {
-	message := text
-	if path != "" {
-		message = path + ": " + text
-	}
-	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
-		if n := d.written[path]; n != nil {
-			return d.fail(n.Line, message)
+	for near := path; near != ""; near = near[:max(0, strings.LastIndexAny(near, ".["))] {
+		if n := d.written[near]; n != nil {
+			return d.failAt(n, path, text)
 		}
 	}
-	return d.fail(0, message)
+	return d.problem(0, 0, path, text)
 }
 
-// fail is every error: "parse FILE: line N: malformed: what", and the line itself. Line 0:
-// it is of no line.
-func (d *Document) fail(line int, text string) error {
-	if line < 1 {
-		return fmt.Errorf("parse %s: %w: %s", d.file, d.rules.Malformed, text)
+// Problem is what is wrong at one place of a file.
+type Problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`   // from 1; 0: it is of no line
+	Column  int    `json:"column,omitempty"` // from 1, in characters; 0: of the whole line
+	Path    string `json:"key,omitempty"`    // such as services[0].approved
+	Text    string `json:"text"`
+	Excerpt string `json:"excerpt,omitempty"` // the line itself, and a caret below the place
+	kind    error
+}
+
+// Error is "parse FILE: line N: malformed: path: text", and the excerpt.
+func (p *Problem) Error() string {
+	text := p.Text
+	if p.Path != "" {
+		text = p.Path + ": " + text
 	}
-	return fmt.Errorf("parse %s: line %d: %w: %s%s", d.file, line, d.rules.Malformed, text, d.excerpt(line))
+	if p.Line < 1 {
+		return fmt.Sprintf("parse %s: %v: %s", p.File, p.kind, text)
+	}
+	return fmt.Sprintf("parse %s: line %d: %v: %s\n%s", p.File, p.Line, p.kind, text, p.Excerpt)
+}
+
+// Unwrap is the sentinel of the file's room.
+func (p *Problem) Unwrap() error { return p.kind }
+
+// Problems are the problems that an error joins, in order.
+func Problems(err error) []*Problem {
+	var p *Problem
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case interface{ Unwrap() []error }:
+		var all []*Problem
+		for _, one := range e.Unwrap() {
+			all = append(all, Problems(one)...)
+		}
+		return all
+	}
+	if errors.As(err, &p) {
+		return []*Problem{p}
+	}
+	return []*Problem{{Text: err.Error(), kind: err}}
+}
+
+// fail is every error of a line, failAt of a value or name.
+func (d *Document) fail(line int, text string) error { return d.problem(line, 0, "", text) }
+
+func (d *Document) failAt(n *yaml.Node, path, text string) error {
+	return d.problem(n.Line, n.Column, path, text)
+}
+
+func (d *Document) problem(line, column int, path, text string) error {
+	p := &Problem{File: d.file, Line: max(line, 0), Path: path, Text: text, kind: d.rules.Malformed}
+	if line > 0 {
+		p.Column, p.Excerpt = column, d.excerpt(line, column)
+	}
+	return p
 }
 
 // syntax is an error of the library, with its place.
@@ -167,8 +219,26 @@ func (d *Document) syntax(err error) error {
 	return d.fail(line, text)
 }
 
-func (d *Document) excerpt(line int) string {
-	return fmt.Sprintf("\n%5d | %s", line, strings.TrimRight(d.line(line), "\r"))
+// mostExcerpt is how much of a line an excerpt shows, characters.
+const mostExcerpt = 100
+
+// excerpt is the line, and a caret below the column if there is one. A long line is cut
+// around the column.
+func (d *Document) excerpt(line, column int) string {
+	text := []rune(strings.ReplaceAll(strings.TrimRight(d.line(line), "\r"), "\t", " "))
+	at, cut := max(0, column-1), ""
+	if from := at - mostExcerpt/2; len(text) > mostExcerpt && from > 0 {
+		text, at, cut = text[min(from, len(text)):], at-from+1, "…"
+	}
+	end := ""
+	if len(text) > mostExcerpt {
+		text, end = text[:mostExcerpt], "…"
+	}
+	shown := fmt.Sprintf("%5d | %s%s%s", line, cut, string(text), end)
+	if column < 1 {
+		return shown
+	}
+	return shown + "\n      | " + strings.Repeat(" ", at) + "^"
 }
 
 // line is the text of one, from 1 on; "" beyond the end.

@@ -152,6 +152,67 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
+// Every mistake of a file is reported at once, with what was probably meant.
+func TestAllMistakesAtOnce(t *testing.T) {
+	_, f, err := decode("nmae: x\nperiod: 10\non: yes\ncount: '4'\ncaps: [{size: 256}, {colur: red}]\n")
+	if f == nil || err == nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`1:1 unknown field "nmae": did you mean name?`,
+		`2:9 it is 10: want a duration with its unit, such as 90s, 1.5h or 0s: did you mean 10s?`,
+		`3:5 it is "yes": want true or false: did you mean true?`,
+		`4:8 it is "4": want a whole number: did you mean 4, without quotes?`,
+		`5:15 it is 256: want a whole number, 0 to 255`,
+		`5:22 unknown field "colur": did you mean colour?`,
+	}
+	var got []string
+	for _, p := range Problems(err) {
+		got = append(got, fmt.Sprintf("%d:%d %s", p.Line, p.Column, p.Text))
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	many := strings.Repeat("- {a: 1}\n", 200)
+	if _, _, err := decode("caps:\n" + many); len(Problems(err)) > mostFound+1 {
+		t.Errorf("%d problems", len(Problems(err)))
+	}
+}
+
+// Names that are there twice do not hide other mistakes.
+func TestTwiceAndMore(t *testing.T) {
+	f, err := Parse([]byte("name: x\nname: y\non: maybe\n"), "f", rules)
+	if f == nil || len(Problems(err)) != 1 || !strings.Contains(err.Error(), "line 2: malformed: \"name\" is already defined in line 1: remove one of them") {
+		t.Fatalf("%v", err)
+	}
+	if err := f.Decode(&doc{}); len(Problems(err)) != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMeant(t *testing.T) {
+	for text, want := range map[string]string{"10": "10s", "1.5": "1.5s", "\"10 s\"": "10s", "5 min": "5m", "90 seconds": "90s", "soon": "", "'10s '": "10s"} {
+		_, _, err := decode("period: " + text)
+		if got := didYouMean(want); !strings.Contains(fmt.Sprint(err), "or 0s"+got+"\n") {
+			t.Errorf("%s: %v, want %q", text, err, got)
+		}
+	}
+	for typed, want := range map[string]string{"perod": "period", "servces": "services", "x": "", "colour": "", "serivces": "services", strings.Repeat("a", 1000): ""} {
+		if got := Nearest(typed, []string{"period", "services", "mao"}); got != want {
+			t.Errorf("%.20s: %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// A long line is cut around the place.
+func TestExcerptOfALongLine(t *testing.T) {
+	_, _, err := decode("caps: [" + strings.Repeat("{size: 1}, ", 500) + "{size: x}]")
+	lines := strings.Split(fmt.Sprint(err), "\n")
+	if len(lines) != 3 || len([]rune(lines[1])) > 120 || []rune(lines[1])[len([]rune(lines[2]))-1] != 'x' {
+		t.Errorf("%v", err)
+	}
+}
+
 // What a caller finds wrong is shown where it is, or at the nearest part of its path that
 // is there.
 func TestWrong(t *testing.T) {
@@ -160,10 +221,10 @@ func TestWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"caps[1].size":  "parse f: line 4: malformed: caps[1].size: no\n    4 |   - {size: 2}",
-		"caps[1].other": "parse f: line 4: malformed: caps[1].other: no\n    4 |   - {size: 2}",
-		"caps[7].a.b":   "parse f: line 3: malformed: caps[7].a.b: no\n    3 |   - {size: 1}",
-		"name":          "parse f: line 1: malformed: name: no\n    1 | name: x",
+		"caps[1].size":  "parse f: line 4: malformed: caps[1].size: no\n    4 |   - {size: 2}\n      |            ^",
+		"caps[1].other": "parse f: line 4: malformed: caps[1].other: no\n    4 |   - {size: 2}\n      |     ^",
+		"caps[7].a.b":   "parse f: line 3: malformed: caps[7].a.b: no\n    3 |   - {size: 1}\n      |   ^",
+		"name":          "parse f: line 1: malformed: name: no\n    1 | name: x\n      |       ^",
 		"other":         "parse f: malformed: other: no",
 		"":              "parse f: malformed: no",
 	} {

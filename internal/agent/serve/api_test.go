@@ -151,7 +151,7 @@ func TestRoutes(t *testing.T) {
 		{user, "GET", "/v1/decisions?%zz", 400, "malformed"},
 		{user, "GET", "/v1/healthz", 200, `"alive":true`},
 		{user, "GET", "/v1/readyz", 200, `"ready":true`},
-		{user, "GET", "/v1/metrics", 200, "homenode_ready 1"},
+		{user, "GET", "/metrics", 200, "homenode_ready 1"},
 		{user, "GET", "/v1/openapi.json", 200, `"openapi":"3.1.0"`},
 		{user, "GET", "/", 404, "openapi.json"},
 		{user, "GET", "/v1/status/", 404, "no such path"},
@@ -203,7 +203,7 @@ func TestRoutesBeforeTheFirstRound(t *testing.T) {
 	if w := ask(s, h, root, "GET", "/v1/decisions"); w.Code != 404 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if w := ask(s, h, root, "GET", "/v1/metrics"); w.Code != 200 {
+	if w := ask(s, h, root, "GET", "/metrics"); w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -219,7 +219,7 @@ func TestPublic(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.ServePublic(ctx, l) }()
-	for target, code := range map[string]int{"/v1/metrics": 200, "/v1/healthz": 200, "/v1/readyz": 200, "/v1/status": 404, "/v1/reload": 404, "/v1/decisions": 404} {
+	for target, code := range map[string]int{"/metrics": 200, "/v1/healthz": 200, "/v1/readyz": 200, "/v1/status": 404, "/v1/reload": 404, "/v1/decisions": 404} {
 		method := "GET"
 		if target == "/v1/reload" {
 			method = "POST"

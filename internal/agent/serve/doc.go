@@ -26,11 +26,12 @@
 //
 // Metrics are Prometheus' text format (0.0.4).
 //
-//	homenode_workload_local_access_ratio{workload="/demo/a",service="a",source="modelled"} 0.57
+//	homenode_workload_local_access_ratio{workload="/demo/a",service="a"} 0.57
+//	homenode_workload_source_info{workload="/demo/a",service="a",figure="local_access_ratio",source="modelled"} 1
 //
-// Every figure that may be known in several ways says how in its label source:
-// measured, modelled or estimated. One that is unknown has no series at all: 0 would be
-// a figure. Names with labels are bounded: nodes by the machine, workloads by
+// How a figure is known (measured, modelled or estimated) is a metric of its own, for a
+// label that changes ends a series. A figure that is unknown has no series at all: 0 would
+// be one. Counters start at 0, with all labels that they can have. Names with labels are bounded: nodes by the machine, workloads by
 // metrics: max_workloads, services by the configuration.
 //
 // They are written by hand: the client library costs 3.7 MB of memory that stays resident

@@ -4,16 +4,14 @@ package serve
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"homenode/internal/agent"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -87,39 +85,7 @@ func (p *printer) line(suffix string, v float64, labels []string) {
 		p.headed = true
 		p.out.WriteString("# HELP " + p.family.name + " " + p.family.help + "\n# TYPE " + p.family.name + " " + p.family.kind + "\n")
 	}
-	p.out.WriteString(p.family.name + suffix)
-	for i := 0; i+1 < len(labels); i += 2 {
-		sep := ","
-		if i == 0 {
-			sep = "{"
-		}
-		p.out.WriteString(sep + labels[i] + `="` + escape(labels[i+1]) + `"`)
-	}
-	if len(labels) > 1 {
-		p.out.WriteByte('}')
-	}
-	p.out.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
-}
-
-var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-// escape keeps a label's value on its line, and removes what a terminal would obey: a
-// cgroup may have any name. Different names stay different labels.
-func escape(s string) string {
-	var out strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&out, `\x%02x`, s[0])
-		case r != '\n' && !unicode.IsPrint(r):
-			fmt.Fprintf(&out, `\u%04x`, r)
-		default:
-			out.WriteRune(r)
-		}
-		s = s[size:]
-	}
-	return escaper.Replace(out.String())
+	p.out.WriteString(render.MetricSeries(p.family.name+suffix, labels...) + " " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
 }
 
 func (p *printer) histogram(h agent.Histogram) {
@@ -133,11 +99,18 @@ func (p *printer) histogram(h agent.Histogram) {
 	p.line("_count", float64(h.Count), nil)
 }
 
-// value writes a figure with its source. It writes nothing if the figure is
-// unknown.
+// value writes a figure. It writes nothing if the figure is unknown. How it is known is
+// not a label of it: the series would end, and another begin, when that changes.
 func value(p *printer, v unit.Value[float64], labels ...string) {
 	if x, ok := v.Get(); ok {
-		p.series(x, append(slices.Clone(labels), "source", v.How.String())...)
+		p.series(x, labels...)
+	}
+}
+
+// source writes how a figure is known. It writes nothing if the figure is unknown.
+func source(p *printer, v unit.Value[float64], figure string, labels ...string) {
+	if v.Known() {
+		p.series(1, append(slices.Clone(labels), "figure", figure, "source", v.How.String())...)
 	}
 }
 
@@ -212,13 +185,15 @@ func eachService(in *MetricsInput, f func(name string, s service)) {
 }
 
 // counted writes a counter for each key, in order; a key may hold several labels' values.
-func counted(p *printer, by map[string]uint64, labels ...string) {
-	keys := make([]string, 0, len(by))
+// Those of always are there from the start, with 0: a counter that begins with 1 hides its
+// first event from rate() and increase().
+func counted(p *printer, by map[string]uint64, always []string, labels ...string) {
+	keys := slices.Clone(always)
 	for k := range by {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Compact(keys) {
 		var pairs []string
 		for i, part := range strings.SplitN(k, " ", len(labels)) {
 			pairs = append(pairs, labels[i], part)

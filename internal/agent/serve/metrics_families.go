@@ -4,8 +4,12 @@ package serve
 
 import (
 	"slices"
+	"strconv"
 
+	"homenode/internal/action"
 	"homenode/internal/agent"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/render"
 	"homenode/internal/render/field"
 	"homenode/internal/window"
 )
@@ -68,6 +72,60 @@ func workloadFamilies() (all []family) {
 	return all
 }
 
+// nodeSources are how the figures of each node are known.
+func nodeSources(p *printer, in *MetricsInput) {
+	eachNode(in, func(n *window.Node, label string) {
+		for _, f := range field.Nodes {
+			source(p, f.Of(field.Node{Node: n, Window: &in.View.Status.Window}), f.Metric, "node", label)
+		}
+	})
+}
+
+// workloadSources are how the figures of each workload are known. Those by node have one
+// for each node.
+func workloadSources(p *printer, in *MetricsInput) {
+	nodes := in.View.Status.Window.Nodes
+	eachWorkload(in, func(ws *agent.WorkloadStatus, wl *window.Workload, l []string) {
+		x := field.Workload{Workload: wl, Features: &ws.Features}
+		for _, f := range field.Workloads {
+			switch {
+			case f.Metric == "":
+			case f.ByNode == nil:
+				source(p, f.Of(x), f.Metric, l...)
+			default:
+				for i, v := range f.ByNode(x)[:min(len(nodes), len(f.ByNode(x)))] {
+					source(p, v, f.Metric, append(l[:len(l):len(l)], "node", strconv.Itoa(nodes[i].ID))...)
+				}
+			}
+		}
+	})
+}
+
+// decisionKinds are what the optimizer decides; none: no place was found for a workload.
+var decisionKinds = []string{string(action.Bind), string(action.Unbind), string(action.Isolate), string(action.Escalate), "none"}
+
+// stepOutcomes are all pairs of the agent's steps and what may become of them.
+func stepOutcomes() (all []string) {
+	for _, kind := range []action.StepKind{action.SetCPUs, action.SetMems, action.MovePages, action.Restore, action.SetClass} {
+		for _, status := range []action.Status{action.Done, action.InProgress, action.Refused, action.Drifted, action.Gone, action.Failed, action.DryRun} {
+			all = append(all, string(kind)+" "+string(status))
+		}
+	}
+	return all
+}
+
+// mostLabel bounds a label's value: names come from containers.
+const mostLabel = 128
+
+// labelPairs are the labels of homenode_workload_info; one that is not known is left out.
+func labelPairs(owner string, l cgroup.Labels) []string {
+	pairs := []string{"owner", owner}
+	for _, x := range l.All() {
+		pairs = append(pairs, x.Name, render.Clip(x.Value, mostLabel))
+	}
+	return pairs
+}
+
 // total is one of the agent's counts.
 func total(of func(t *agent.Totals) float64) func(p *printer, in *MetricsInput) {
 	return after(func(p *printer, in *MetricsInput) { p.series(of(&in.View.Status.Totals)) })
@@ -91,6 +149,11 @@ var families = slices.Concat([]family{
 	}},
 	{"homenode_cpu_seconds_total", counter, "CPU time that the agent used.", after(func(p *printer, in *MetricsInput) { p.series(in.View.Status.CPUSeconds) })},
 	{"homenode_dry_run", gauge, "1 in a dry run, which changes nothing.", after(func(p *printer, in *MetricsInput) { p.series(truth(in.View.Status.DryRun)) })},
+	{"homenode_accesses_counted", gauge, "1 while memory accesses are counted; 0: every local access ratio is an estimate.", after(func(p *printer, in *MetricsInput) {
+		if c := in.View.Status.Counting; c != nil {
+			p.series(truth(c.Counts))
+		}
+	})},
 	{"homenode_period_seconds", gauge, "Time from window to window while something is under way, seconds.", after(func(p *printer, in *MetricsInput) { p.series(in.View.Status.Period.Seconds()) })},
 	{"homenode_last_window_timestamp_seconds", gauge, "End of the last window, seconds since 1970.", after(func(p *printer, in *MetricsInput) { p.series(unixSeconds(in.View.Status.Window.At)) })},
 	{"homenode_window_problems", gauge, "Problems of reading the last window.", after(func(p *printer, in *MetricsInput) { p.series(float64(in.View.Status.Problems)) })},
@@ -104,19 +167,26 @@ var families = slices.Concat([]family{
 	})},
 	{"homenode_round_seconds", "histogram", "Time of a round for reading, deciding and acting, seconds.", after(func(p *printer, in *MetricsInput) { p.histogram(in.View.Status.Totals.RoundTimes) })},
 	{"homenode_decide_seconds", "histogram", "Deciding alone.", after(func(p *printer, in *MetricsInput) { p.histogram(in.View.Status.Totals.DecideTimes) })},
-	{"homenode_decisions_total", counter, "Decisions by kind; none: no place was found for a workload.", after(func(p *printer, in *MetricsInput) { counted(p, in.View.Status.Totals.Decisions, "kind") })},
-	{"homenode_steps_total", counter, "Steps taken, by outcome.", after(func(p *printer, in *MetricsInput) { counted(p, in.View.Status.Totals.Steps, "step", "status") })},
+	{"homenode_decisions_total", counter, "Decisions by kind; none: no place was found for a workload.", after(func(p *printer, in *MetricsInput) { counted(p, in.View.Status.Totals.Decisions, decisionKinds, "kind") })},
+	{"homenode_steps_total", counter, "Steps taken, by outcome.", after(func(p *printer, in *MetricsInput) {
+		counted(p, in.View.Status.Totals.Steps, stepOutcomes(), "step", "status")
+	})},
 	{"homenode_excluded_workloads", gauge, "Workloads that the API has excluded from binding.", after(func(p *printer, in *MetricsInput) { p.series(float64(len(in.View.Status.Excluded))) })},
 
 	{"homenode_node_cpus", gauge, "Online CPUs of a node.", node(func(p *printer, n *window.Node, l string) { p.series(float64(n.CPUs.Len()), "node", l) })},
 },
 	nodeFamilies(), []family{
+		{"homenode_node_source_info", gauge, "Always 1; how a figure of a node is known: measured, modelled or estimated.", after(nodeSources)},
 		{"homenode_workloads", gauge, "Watched workloads.", after(func(p *printer, in *MetricsInput) { p.series(float64(len(in.View.Status.Window.Workloads))) })},
 		{"homenode_workloads_without_series", gauge, "Workloads beyond max_workloads.", after(func(p *printer, in *MetricsInput) {
 			p.series(float64(len(in.View.Status.Window.Workloads) - len(in.View.Status.Workloads)))
 		})},
 	},
 	workloadFamilies(), []family{
+		{"homenode_workload_source_info", gauge, "Always 1; how a figure of a workload is known: measured, modelled or estimated.", after(workloadSources)},
+		{"homenode_workload_info", gauge, "Always 1; the manager of a workload's cgroup, and what that calls the workload.", workload(func(p *printer, _ *MetricsInput, ws *agent.WorkloadStatus, wl *window.Workload, l []string) {
+			p.series(1, append(l[:len(l):len(l)], labelPairs(wl.Owner, ws.Labels)...)...)
+		})},
 		{"homenode_workload_target_ratio", gauge, "Target of the workload's local access ratio.", workload(func(p *printer, _ *MetricsInput, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
 			if t, ok := wl.Target.Get(); ok {
 				p.series(float64(t), l...)

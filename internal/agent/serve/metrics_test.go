@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
 	"homenode/internal/agent"
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -43,6 +46,7 @@ func input(workloads int) MetricsInput {
 		ws := agent.WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.Features{
 			LocalAccessRatio: unit.Modelled(unit.Ratio(0.5), "t"), LocalPageRatio: unit.Estimated(unit.Ratio(0.25), "t"), MBW: unit.Modelled(64.0, "t"), MSR: unit.Modelled(unit.Ratio(0.1), "t"), RMBR: unit.Modelled(unit.Ratio(0.5), "t")}}
 		if i == 1 {
+			s.Window.Workloads[i].Owner, ws.Labels = "kubelet", cgroup.Labels{Container: "app", Pod: "cart-0", Namespace: "shop"}
 			ws.Nodes = set.FromNodes(0, 4)
 		}
 		s.Workloads = append(s.Workloads, ws)
@@ -93,14 +97,18 @@ func TestDecodeMetrics(t *testing.T) {
 		seen[m[1]+m[2]] = true
 	}
 	for _, want := range []string{
-		`homenode_workload_local_access_ratio{workload="/w001",service="s",source="modelled"} 0.5`,
-		`homenode_workload_local_page_ratio{workload="/w001",service="s",source="estimated"} 0.25`,
+		`homenode_workload_local_access_ratio{workload="/w001",service="s"} 0.5`,
+		`homenode_workload_source_info{workload="/w001",service="s",figure="local_access_ratio",source="modelled"} 1`,
+		`homenode_workload_source_info{workload="/w001",service="s",node="0",figure="memory_bytes",source="measured"} 1`,
+		`homenode_workload_info{workload="/w001",service="s",owner="kubelet",namespace="shop",pod="cart-0",container="app"} 1`,
+		`homenode_steps_total{step="move-pages",status="failed"} 0`, `homenode_decisions_total{kind="unbind"} 0`,
+		`homenode_workload_local_page_ratio{workload="/w001",service="s"} 0.25`,
 		`homenode_workload_bound{workload="/w001",service="s",node="4"} 1`,
 		`workload="/a\"b\\c\nd\\xff"`, // bytes that are not text get two backslashes: one is the format's
 		`homenode_round_seconds_bucket{le="0.00025"} 2`, `homenode_round_seconds_bucket{le="+Inf"} 3`,
 		`homenode_steps_total{step="set-cpus",status="done"} 1`, `homenode_service_below_target_workloads{service="s"} 1`, `homenode_service_unknown_workloads{service="s"} 1`,
-		`homenode_node_traffic_bytes_per_second{node="0",source="modelled"} 262144`,
-		`homenode_last_window_timestamp_seconds 1000.5`, `homenode_node_busy_cpus{node="0",source="measured"} 1.5`,
+		`homenode_node_traffic_bytes_per_second{node="0"} 262144`,
+		`homenode_last_window_timestamp_seconds 1000.5`, `homenode_node_busy_cpus{node="0"} 1.5`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -110,6 +118,31 @@ func TestDecodeMetrics(t *testing.T) {
 		if strings.Contains(got, never) {
 			t.Errorf("what is unknown has a series: %s", never)
 		}
+	}
+}
+
+// Prometheus' own linter has nothing to say about the names, units, types and helps.
+func TestPromlint(t *testing.T) {
+	for _, in := range []MetricsInput{{}, input(3)} {
+		problems, err := promlint.New(strings.NewReader(text(t, in))).Lint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+// A figure's series is the same one when the way it is known changes.
+func TestSourceEndsNoSeries(t *testing.T) {
+	in := input(2)
+	before := text(t, in)
+	in.View.Status.Workloads[1].Features.LocalAccessRatio = unit.Estimated(unit.Ratio(0.5), "t")
+	after := text(t, in)
+	const series = `homenode_workload_local_access_ratio{workload="/w001",service="s"} 0.5`
+	if !strings.Contains(before, series) || !strings.Contains(after, series) || !strings.Contains(after, `figure="local_access_ratio",source="estimated"} 1`) {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 }
 

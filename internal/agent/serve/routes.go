@@ -117,7 +117,7 @@ func routes() []route {
 		{method: "POST", pattern: "/v1/reload", summary: "Read the configuration again; a bad one changes nothing", write: true, answer: agent.Reloaded{}, other: []int{403, 409, 422}, handle: reload},
 		{method: "GET", pattern: "/v1/healthz", summary: "Whether the loop runs: 503 if not", public: true, health: true, answer: agent.Health{}, plain: healthz, media: jsonMedia, other: []int{503}},
 		{method: "GET", pattern: "/v1/readyz", summary: "Whether the agent can do its work: 503 if not", public: true, health: true, answer: agent.Health{}, plain: readyz, media: jsonMedia, other: []int{503}},
-		{method: "GET", pattern: "/v1/metrics", summary: "Metrics for Prometheus", public: true, plain: writeMetrics, media: metricsType},
+		{method: "GET", pattern: "/metrics", summary: "Metrics for Prometheus", public: true, plain: writeMetrics, media: metricsType},
 		{method: "GET", pattern: "/v1/openapi.json", summary: "This API, as OpenAPI 3.1", answer: map[string]any{}, handle: func(s *Server, _ *http.Request) (any, error) { return s.document, nil }},
 	}
 }

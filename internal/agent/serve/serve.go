@@ -4,6 +4,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -75,21 +76,39 @@ func openAPI(ctx context.Context, a *agent.Agent, version string, log *slog.Logg
 
 // Hangups is the first thing that an agent calls, and lasts until the process ends. A SIGHUP
 // while settings are restored, at the start or at the end, must not end the agent. A SIGHUP
-// before the loop runs becomes a reload when it runs.
-func Hangups() <-chan os.Signal {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
+// before the loop runs becomes a reload when it runs. SIGUSR2 is for 'homenode handover'.
+func Hangups() chan os.Signal {
+	hangup := make(chan os.Signal, 2)
+	Hear(hangup)
 	return hangup
 }
 
+// Hear makes signals that were ignored meanwhile (unix.Reexec) heard again.
+func Hear(hangup chan os.Signal) { signal.Notify(hangup, syscall.SIGHUP, syscall.SIGUSR2) }
+
+// AskHandover asks another process, an agent, for what Hangups hears.
+func AskHandover(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
+		return fmt.Errorf("signal the agent, pid %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Runs reports whether there is a process of that number.
+func Runs(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
 // reloadOnHangup reloads on SIGHUP, which systemd sends for Type=notify-reload and
-// 'systemctl reload'.
+// 'systemctl reload', and hands over on SIGUSR2.
 func reloadOnHangup(ctx context.Context, a *agent.Agent, log *slog.Logger, hangup <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-hangup:
+		case s := <-hangup:
+			if s == syscall.SIGUSR2 {
+				a.HandOver()
+				continue
+			}
 		}
 		tellSystemd(log, "RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", kernel.Monotonic().Microseconds()))
 		status := "STATUS=watching"

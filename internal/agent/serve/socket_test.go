@@ -97,13 +97,13 @@ func TestSlowReaders(t *testing.T) {
 		}
 		defer c.Close()
 		_ = c.(*net.TCPConn).SetReadBuffer(4096)
-		fmt.Fprint(c, strings.Repeat("GET /v1/metrics HTTP/1.1\r\nHost: h\r\n\r\n", 200))
+		fmt.Fprint(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n", 200))
 	}
-	size := int64(ask(s, s.public(newDoor()), nil, "GET", "/v1/metrics").Body.Len())
+	size := int64(ask(s, s.public(newDoor()), nil, "GET", "/metrics").Body.Len())
 	waitStuck(t, d, &asked, 2*atOnce*size-size/2)
 	local := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
 	public := &http.Client{Timeout: time.Minute}
-	for target, c := range map[string]*http.Client{"http://homenode/v1/healthz": local, "http://homenode/v1/metrics": local, "http://" + tcp.Addr().String() + "/v1/healthz": public} {
+	for target, c := range map[string]*http.Client{"http://homenode/v1/healthz": local, "http://homenode/metrics": local, "http://" + tcp.Addr().String() + "/v1/healthz": public} {
 		r, err := c.Get(target)
 		if err != nil {
 			t.Errorf("%s: %v", target, err)

@@ -8,13 +8,14 @@ import (
 	"homenode/internal/bench"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/set"
+	"homenode/internal/source"
 )
 
 // Places are the nodes and CPUs to measure with: those that are named, if the machine
 // has them and this process may use them; else all that it may use.
 func Places(o *bench.Options, l launch.Limits, nodes, cpus string) (err error) {
-	if o.Nodes, err = set.ParseNodes(nodes); err != nil {
-		return fmt.Errorf("--nodes: %w", err)
+	if o.Nodes, err = source.Nodes("nodes", nodes); err != nil {
+		return err
 	}
 	if o.CPUs, err = set.ParseCPUs(cpus); err != nil {
 		return fmt.Errorf("--cpus: %w", err)

@@ -71,6 +71,38 @@ func Reference(t *testing.T, root *cobra.Command, name string) {
 	golden.Check(t, "../../docs/reference/"+name+".md", text)
 }
 
+// JSONEverywhere checks that every command has -o with json and yaml, but those of a list,
+// each with its reason. A command of the list that has it, or is not there, is an error.
+func JSONEverywhere(t *testing.T, root *cobra.Command, without map[string]string) {
+	t.Helper()
+	seen := map[string]bool{}
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+		name := strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
+		if cmd == root || !cmd.Runnable() || cmd.HasSubCommands() && cmd.LocalFlags().Lookup("output") == nil {
+			return
+		}
+		flag := cmd.LocalFlags().Lookup("output")
+		has := flag != nil && strings.Contains(flag.Usage, "json") && strings.Contains(flag.Usage, "yaml")
+		seen[name] = true
+		switch why := without[name]; {
+		case !has && why == "":
+			t.Errorf("%s has no -o json: add cli.OutputFlag, or say here why not", name)
+		case has && why != "":
+			t.Errorf("%s has -o json, and is on the list of those without: %s", name, why)
+		}
+	}
+	walk(root)
+	for name := range without {
+		if !seen[name] {
+			t.Errorf("there is no command %q", name)
+		}
+	}
+}
+
 // ManPages writes the man pages of a program and checks that some of them contain
 // a text.
 func ManPages(t *testing.T, root *cobra.Command, wanted map[string]string) {

@@ -3,8 +3,10 @@
 package mao
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"homenode/internal/profile"
 	"homenode/internal/set"
@@ -33,7 +35,7 @@ const (
 // Config holds every threshold of the optimizer. Figures of the paper are marked; the
 // others are our choice.
 type Config struct {
-	Strategy Strategy `yaml:"strategy" json:"strategy"` // B, as in the paper's production
+	Strategy Strategy `yaml:"strategy" json:"strategy"` // when it unbinds: A (a node is busy) or B (nodes are unequally busy), as in the paper's production
 
 	// Bind.
 	Target            unit.Ratio `yaml:"target" json:"target"`                             // local access ratio of workloads that set none
@@ -55,9 +57,9 @@ type Config struct {
 	QuotaTolerance     float64    `yaml:"quota_tolerance" json:"quota_tolerance"`         // "> 100 % of quota", plus measurement jitter
 	SaturatedShare     unit.Ratio `yaml:"saturated_share" json:"saturated_share"`         // share of the bound CPUs, where those are the limit
 
-	// Back-off after an unbind, a refusal or a drift: windows, doubling.
-	BackoffWindows uint64 `yaml:"backoff_windows" json:"backoff_windows"`
-	BackoffCap     uint64 `yaml:"backoff_cap" json:"backoff_cap"`
+	// Back-off after an unbind, a refusal or a drift.
+	BackoffWindows uint64 `yaml:"backoff_windows" json:"backoff_windows"` // windows without a new bind after an unbind, a refusal or a drift; doubles each time
+	BackoffCap     uint64 `yaml:"backoff_cap" json:"backoff_cap"`         // most windows of that
 	// ForgetAfter is the number of windows for which an unseen workload is remembered.
 	ForgetAfter int `yaml:"forget_after" json:"forget_after"`
 
@@ -73,15 +75,15 @@ type Config struct {
 	RequireNear      bool               `yaml:"require_near" json:"require_near"`               // only node sets with a node of its devices (Workload.Near), where it has any
 
 	// Wider bindings before memory runs out; see widen.go.
-	Widen        bool `yaml:"widen" json:"widen"`
+	Widen        bool `yaml:"widen" json:"widen"`                 // widen a binding before its memory runs out
 	WidenWindows int  `yaml:"widen_windows" json:"widen_windows"` // windows of the present growth for which there must be memory
 
 	// All replicas of a service are treated alike; see service.go.
-	Uniform        Uniform `yaml:"uniform" json:"uniform"`
+	Uniform        Uniform `yaml:"uniform" json:"uniform"`                 // how alike the replicas of a service are treated: none, bind (bound as a whole or not at all) or always (also unbound as a whole)
 	UniformWindows int     `yaml:"uniform_windows" json:"uniform_windows"` // always: windows for which some may be bound and others not yet
 
 	// What happens when binding is not enough; see isolate.go.
-	Isolate Isolate `yaml:"isolate" json:"isolate"`
+	Isolate Isolate `yaml:"isolate" json:"isolate"` // keep noisy neighbours to a part of the caches and of the memory bandwidth
 
 	// Room for bound workloads; see room.go.
 	MakeRoom bool       `yaml:"make_room" json:"make_room"` // keep unbound workloads off the CPUs that bound ones need
@@ -113,28 +115,27 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names the setting that is out of range, and its range, in one sentence.
+// Validate names each setting that is out of range, and its range, in one sentence:
+// "mao: SETTING is VALUE: …".
 func (c Config) Validate() error {
+	var errs []error
 	if c.Strategy != StrategyA && c.Strategy != StrategyB {
-		return fmt.Errorf("mao: strategy is %q: it must be A or B", c.Strategy)
+		errs = append(errs, fmt.Errorf("mao: strategy is %q: it must be A or B", c.Strategy))
 	}
 	if c.Uniform != UniformNone && c.Uniform != UniformBind && c.Uniform != UniformAlways {
-		return fmt.Errorf("mao: uniform is %q: it must be none, bind or always", c.Uniform)
+		errs = append(errs, fmt.Errorf("mao: uniform is %q: it must be none, bind or always", c.Uniform))
 	}
-	for _, err := range []error{c.shares(), c.counts(), c.factors(), c.Isolate.validate()} {
-		if err != nil {
-			return err
+	errs = append(errs, c.shares(), c.counts(), c.factors(), c.Isolate.validate())
+	for _, node := range slices.Sorted(maps.Keys(c.NodeBandwidth)) {
+		if limit := c.NodeBandwidth[node]; limit <= 0 {
+			errs = append(errs, fmt.Errorf("mao: node_bandwidth.%d is %d: it must be a positive number of bytes per second", node, int64(limit)))
 		}
 	}
-	for node, limit := range c.NodeBandwidth {
-		if limit <= 0 {
-			return fmt.Errorf("mao: node_bandwidth of node %d is %d: it must be a positive number of bytes per second", node, int64(limit))
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (c Config) shares() error {
+	var errs []error
 	for _, s := range []struct {
 		name  string
 		value unit.Ratio
@@ -149,13 +150,14 @@ func (c Config) shares() error {
 		{"reclaimable_share", c.ReclaimableShare},
 	} {
 		if !s.value.Valid() {
-			return fmt.Errorf("mao: %s is %v: it must be between 0 and 1", s.name, float64(s.value))
+			errs = append(errs, fmt.Errorf("mao: %s is %v: it must be between 0 and 1", s.name, float64(s.value)))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (c Config) counts() error {
+	var errs []error
 	for _, n := range []struct {
 		name       string
 		value, min int
@@ -173,19 +175,20 @@ func (c Config) counts() error {
 		{"uniform_windows", c.UniformWindows, 1},
 	} {
 		if n.value < n.min {
-			return fmt.Errorf("mao: %s is %d: it must be at least %d", n.name, n.value, n.min)
+			errs = append(errs, fmt.Errorf("mao: %s is %d: it must be at least %d", n.name, n.value, n.min))
 		}
 	}
 	if c.MinHistory > c.HistoryWindows {
-		return fmt.Errorf("mao: min_history is %d: it must not exceed history_windows, %d", c.MinHistory, c.HistoryWindows)
+		errs = append(errs, fmt.Errorf("mao: min_history is %d: it must not exceed history_windows, %d", c.MinHistory, c.HistoryWindows))
 	}
 	if c.BackoffWindows < 1 || c.BackoffCap < c.BackoffWindows {
-		return fmt.Errorf("mao: backoff_windows is %d and backoff_cap %d: they must be at least 1 and ascend", c.BackoffWindows, c.BackoffCap)
+		errs = append(errs, fmt.Errorf("mao: backoff_windows is %d and backoff_cap %d: they must be at least 1 and ascend", c.BackoffWindows, c.BackoffCap))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (c Config) factors() error {
+	var errs []error
 	const many = 1e6 // a larger weight makes no sense; this also refuses NaN and ∞
 	for _, f := range []struct {
 		name     string
@@ -207,10 +210,10 @@ func (c Config) factors() error {
 		{"device_weight", c.DeviceWeight, 0, many},
 	} {
 		if !(f.value >= f.min && f.value <= f.max) {
-			return fmt.Errorf("mao: %s is %v: it must be between %v and %v", f.name, f.value, f.min, f.max)
+			errs = append(errs, fmt.Errorf("mao: %s is %v: it must be between %v and %v", f.name, f.value, f.min, f.max))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // WithProfile fills in the bandwidth of nodes that the configuration does not give, from

@@ -4,6 +4,7 @@ package mao
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ import (
 // Isolate has the limits for what happens when binding is not enough. All figures are our
 // choice.
 type Isolate struct {
-	Enabled  bool           `yaml:"enabled" json:"enabled"`
+	Enabled  bool           `yaml:"enabled" json:"enabled"`     // whether neighbours may be isolated
 	Rise     unit.Ratio     `yaml:"rise" json:"rise"`           // increase over its own past that counts as worse
 	Pressure unit.Ratio     `yaml:"pressure" json:"pressure"`   // share of the time in which one of its threads waited for a CPU, or of its quota's periods throttled; above it, it lacks CPU
 	After    int            `yaml:"after" json:"after"`         // windows in a row; more: calmer and later
@@ -72,23 +73,29 @@ func defaultIsolate() Isolate {
 }
 
 func (c Isolate) validate() error {
+	var errs []error
 	for _, s := range []struct {
 		name  string
 		value unit.Ratio
 	}{{"rise", c.Rise}, {"pressure", c.Pressure}, {"min_share", c.MinShare}, {"gain", c.Gain}} {
 		if !s.value.Valid() {
-			return fmt.Errorf("mao: isolate.%s is %v: it must be between 0 and 1", s.name, float64(s.value))
+			errs = append(errs, fmt.Errorf("mao: isolate.%s is %v: it must be between 0 and 1", s.name, float64(s.value)))
 		}
 	}
-	if c.After < 1 || c.MinPast < 1 || c.Watch < 1 || c.Hold < 1 || c.Cooldown < 1 {
-		return fmt.Errorf("mao: isolate has after %d, min_past %d, watch %d, hold %d, cooldown %d: they must be at least 1", c.After, c.MinPast, c.Watch, c.Hold, c.Cooldown)
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"after", c.After}, {"min_past", c.MinPast}, {"watch", c.Watch}, {"hold", int(min(c.Hold, 1))}, {"cooldown", int(min(c.Cooldown, 1))}} {
+		if n.value < 1 {
+			errs = append(errs, fmt.Errorf("mao: isolate.%s is %d: it must be at least 1", n.name, n.value))
+		}
 	}
 	for i, s := range c.Steps {
 		if !s.Cache.Valid() || !s.Bandwidth.Valid() || s.None() {
-			return fmt.Errorf("mao: isolate.steps[%d] is cache %v, bandwidth %v: they must be between 0 and 1, and not both 0", i, float64(s.Cache), float64(s.Bandwidth))
+			errs = append(errs, fmt.Errorf("mao: isolate.steps[%d] is cache %v, bandwidth %v: they must be between 0 and 1, and not both 0", i, float64(s.Cache), float64(s.Bandwidth)))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // followUp is numbers 1 to 5.

@@ -157,11 +157,6 @@ func (r *round) memoryNeed(l *load) float64 {
 	return need
 }
 
-// latencyPerDistance is how much slower a read is per unit of SLIT distance above 10,
-// relative to a local one: MAO's 80 and 138 ns at distance 21. A larger value would promise
-// more.
-const latencyPerDistance = (138.0/80 - 1) / 11
-
 // saved estimates the share of its cycles that a workload waits for remote reads beyond
 // what local ones would take; 0 where that is unknown. With L local and R remote reads and
 // a latency ratio k, stall cycles S are about c·(L + k·R), of which c·(k − 1)·R are saved.
@@ -170,7 +165,7 @@ func (r *round) saved(l *load) float64 {
 	stalls, ok2 := l.StallCycles.Get()
 	local, ok3 := l.LocalLoads.Get()
 	remote, ok4 := l.RemoteLoads.Get()
-	k := 1 + float64(latencyPerDistance*(r.remoteDistance()-10))
+	k := machine.LatencyRatio(r.remoteDistance(), machine.SLITExcess)
 	all := float64(local) + float64(k*float64(remote))
 	if !ok1 || !ok2 || !ok3 || !ok4 || all <= 0 || stalls > cycles || cycles == 0 {
 		return 0

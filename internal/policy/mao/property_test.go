@@ -481,7 +481,7 @@ func TestConfig(t *testing.T) {
 		"strategy=C": `strategy is "C": it must be A or B`, "target=1.5": "target is 1.5: it must be between 0 and 1",
 		"bind_after=0": "bind_after is 0: it must be at least 1", "min_history=999": "must not exceed history_windows, 512",
 		"backoff_cap=1": "backoff_windows is 8 and backoff_cap 1", "smoothing=0": "smoothing is 0: it must be between 0.001 and 1",
-		"quota_tolerance=0.5": "quota_tolerance is 0.5", `node_bandwidth={"1":0}`: "node_bandwidth of node 1 is 0", "max_nodes=-1": "max_nodes is -1",
+		"quota_tolerance=0.5": "quota_tolerance is 0.5", `node_bandwidth={"1":0}`: "node_bandwidth.1 is 0", "max_nodes=-1": "max_nodes is -1",
 	} {
 		cfg := DefaultConfig()
 		if err := windowtest.Configure(&cfg, []string{word}); err != nil {

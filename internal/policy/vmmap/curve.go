@@ -85,6 +85,10 @@ func (c Curve) tells() bool {
 	return len(c) > 1 && c[len(c)-1].Held >= 2*c[0].Held
 }
 
+// Squeezed reports that the program was seen with little and with much of a cache, so that
+// its response to cache is known.
+func (s Sample) Squeezed() bool { return s.Curve.tells() }
+
 // seenOften is the number of windows that a point needs before it counts for that.
 const seenOften = 2
 

@@ -19,7 +19,7 @@ var sentences = map[string]string{
 	"mao.skip.gone":           "it had vanished when it was to be changed: this is a new one of its name, or a late reading",
 	"mao.skip.cpu":            "no node set has enough CPU left for what it uses: binding would take CPU away from it[; nodes {nodes} come closest: it needs {cpu_needed} CPUs, {cpu_needed.limit} are left]",
 	"mao.skip.memory":         "no node set has enough memory left for its pages[; nodes {nodes} come closest: it needs {memory_needed}, {memory_needed.limit} are left][; how much memory nodes {nodes} have free is unknown{memory_needed|unlimited}]",
-	"mao.skip.bandwidth":      "no node set has enough memory bandwidth left for its traffic[; nodes {nodes} come closest: there would be {bandwidth_needed} of DRAM traffic, the limit is {bandwidth_needed.limit}]",
+	"mao.skip.bandwidth":      "no node set has enough memory bandwidth left for its traffic, so its memory stays spread[; nodes {nodes} come closest: there would be {bandwidth_needed} of DRAM traffic, the limit is {bandwidth_needed.limit}]",
 	"mao.skip.device":         "no node set with one of its devices has room, and require_near demands one[; nodes {nodes} come closest]",
 	"mao.skip.mems":           "its cgroup may not use any node that has room",
 	"mao.skip.empty":          "no node has both CPUs and memory",
@@ -164,8 +164,11 @@ var sentences = map[string]string{
 	// Whether moving pages pays.
 	"migration.sum": "its remote memory: {remote_bytes}; [{remote_loads|short} remote loads/s × {saved_per_load|ns} ns × {horizon|short} s = {move_gain|short} CPU-s saved][what it would save is unknown{move_gain|unknown} ({move_gain|from})]" +
 		"[, {move_cost|short} CPU-s cost][, the cost is unknown{move_cost|unknown} ({move_cost|from})][ (with that of {undone_bytes} that were moved here before)]",
+	"migration.sum-bounded": "its remote memory: {remote_bytes}; {remote_loads|short} remote loads/s × {saved_per_load|ns} ns × {horizon|short} s, but it waits for no more than {most_saved|short} CPU-s of that: {move_gain|short} CPU-s saved" +
+		"[, {move_cost|short} CPU-s cost][, the cost is unknown{move_cost|unknown} ({move_cost|from})][ (with that of {undone_bytes} that were moved here before)]",
 	"migration.pays":        "moving {remote_bytes} would cost {move_cost|short} CPU-s and save {move_gain|short} in {horizon}[ (pay_ratio {pay_ratio|short})]",
 	"migration.pays-not":    "moving {remote_bytes} would cost [{move_cost|short} CPU-s][an unknown time{move_cost|unknown}] and save [{move_gain|short}{move_gain|some}][nothing{move_gain|none}] in {horizon}[ (pay_ratio {pay_ratio|short})]",
+	"migration.spread":      "moving {remote_bytes} would fill its home's memory: {node_fill} of what it delivers, so that its work takes {crowded|short} times as long; spread its memory over more nodes (interleave)",
 	"migration.too-little":  "{private_remote_bytes} of private memory are elsewhere, and no step is made for {private_remote_bytes.limit} or less",
 	"migration.cannot-tell": "it is unknown whether moving {remote_bytes} pays: [{move_gain|unknown}{move_gain|from}][{move_gain|known}{move_cost|from}]",
 

@@ -93,6 +93,9 @@ func caveats(p profile.Profile) []string {
 		}
 		out = append(out, text)
 	}
+	for _, c := range p.Contradictions() {
+		out = append(out, "Contradiction: "+c.String())
+	}
 	return out
 }
 

@@ -19,6 +19,7 @@ const firmware = "firmware (HMAT)"
 // document is the JSON form; docs/topo-json.md describes it. Fields may be
 // added, and are neither renamed nor given another meaning.
 type document struct {
+	Schema    int                  `json:"schema"` // 1
 	Origin    string               `json:"origin"`
 	Summary   string               `json:"summary"`
 	CPUs      int                  `json:"cpus"`
@@ -120,7 +121,7 @@ func JSON(w io.Writer, m machine.Machine, problems []string, options ...Option) 
 
 func newDocument(f facts, problems []string) document {
 	return document{
-		Origin: f.Origin, Summary: f.headline(), CPUs: f.online.Len(), Online: f.online, Offline: f.offline,
+		Schema: 1, Origin: f.Origin, Summary: f.headline(), CPUs: f.online.Len(), Online: f.online, Offline: f.offline,
 		Cores: unit.OptOf(len(f.Cores), len(f.Cores) > 0), SMT: f.threads, Memory: f.memory, PageSize: f.PageSize,
 		Nodes: f.nodeDocs(), NoCPUs: f.noCPUs, Packages: groupDocs(f.Packages), Dies: groupDocs(f.Dies),
 		LLCs: cacheDocs(f.LLCs), L2s: cacheDocs(f.L2s), Tiers: orEmpty(f.tiers()), Access: f.accessDocs(), Profile: f.profileDocs(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package render
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 func TestLabelsArePlain(t *testing.T) {
 	seen := map[string]bool{}
 	for r := rune(1); r < 0x3000; r++ {
-		got := escape("/demo/" + string(r) + "\xff\"")
+		got := metricLabel("/demo/" + string(r) + "\xff\"")
 		if strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.HasSuffix(got, `\\xff\"`) || seen[got] {
 			t.Fatalf("%#x: %q", r, got)
 		}

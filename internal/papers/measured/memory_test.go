@@ -210,8 +210,10 @@ func e5Rows(*testing.T) []row {
 	return []row{{"E5-2683 v4, 16 threads saturate a socket, without a profile", (least + most) / 2, reads(&plain, 1, 16), without, ""}}
 }
 
-// The table, and its limits.
-func TestMeasured(t *testing.T) {
+// The memory system of the simulator: saturation of a node, links under load, loaded
+// latency. A row is judged if nothing in the model was set by it, and fitted otherwise:
+// both are shown.
+func TestMeasuredMemory(t *testing.T) {
 	rows := append(opteronRows(t), goldRows(t)...)
 	rows = append(rows, e5Rows(t)...)
 	t.Logf("%-64s %8s %8s  %8s", "GB/s", "measured", "model", "error")

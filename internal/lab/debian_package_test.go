@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// debianPackages returns the package that 'make packages' made and the same one with a higher
+// version, without compression.
+func debianPackages(t *testing.T) (first, second []byte) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, "build/packages/homenode_*_amd64.deb"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("want one package: run 'make packages' first: %q, %v", found, err)
+	}
+	dir := t.TempDir()
+	higher := filepath.Join(dir, "higher.deb")
+	script := `dpkg-deb -R "$1" "$2/tree" && sed -i 's/^Version: .*/&+test/' "$2/tree/DEBIAN/control" && dpkg-deb -Zgzip -z1 --root-owner-group -b "$2/tree" "$3" > /dev/null`
+	if out, err := exec.Command("sh", "-c", script, "sh", found[0], dir, higher).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for path, data := range map[string]*[]byte{found[0]: &first, higher: &second} {
+		if *data, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return first, second
+}
+
+// everyFile lists what an installation could leave: files, groups, users, units that are known,
+// cgroups and their settings. Logs of dpkg and of the journal, and dpkg's own records, are
+// not homenode's.
+const everyFile = `
+find / -xdev \( -path /proc -o -path /sys -o -path /tmp -o -path /var/lib/dpkg -o -path /var/log -o -path /var/cache \) -prune -o -print | sort
+find /run /etc/systemd -name '*homenode*' | grep -v -e homenode-guest -e homenode-shell | sort
+getent group homenode; getent passwd homenode
+systemctl list-unit-files --no-legend --no-pager 'homenode.service'
+find /var/log /var/lib -name '*homenode*' -not -path '/var/lib/dpkg/*'
+find /sys/fs/cgroup -name '*homenode*' | grep -v -e homenode-guest -e homenode-shell
+true`
+
+// keepProgram keeps the guest's own program, which a package replaces and its removal removes.
+const keepProgram = `cp -p /usr/bin/homenode /usr/bin/.kept`
+
+const backToOwnProgram = `systemctl stop homenode 2>/dev/null; dpkg -P homenode >/dev/null 2>&1; cp -p /usr/bin/.kept /usr/bin/homenode; rm -f /usr/bin/.kept /tmp/1.deb /tmp/2.deb /tmp/watched; true`
+
+// watchCpuset writes a line to /tmp/watched whenever the bound unit's cpuset is another one.
+const watchCpuset = `
+(cd /sys/fs/cgroup/system.slice/lone.service; was=; while [ ! -e /tmp/watch.end ]; do
+now="$(cat cpuset.cpus cpuset.mems | tr '\n' ' ')"; [ "$now" = "$was" ] || echo "$now" >> /tmp/watched; was=$now; sleep 0.02; done) </dev/null >/dev/null 2>&1 &
+n=0; until [ -s /tmp/watched ]; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done`
+
+const mainPID = `systemctl show -p MainPID --value homenode`
+
+// The Debian package: installed, it runs under systemd and binds nothing. Configured, it binds.
+// An upgrade keeps what is bound, in the same process, and a kill after it puts everything
+// back. Removed, nothing is set any more; purged, nothing is left.
+func TestLabDebianPackage(t *testing.T) {
+	t.Parallel()
+	g := debianGuest(t)
+	first, second := debianPackages(t)
+	mustRun(t, g, "homenode-load", "control", "on")
+	defer mustRun(t, g, "homenode-load", "control", "off")
+	mustRun(t, g, "sh", "-ec", keepProgram)
+	defer mustRun(t, g, "sh", "-c", backToOwnProgram)
+	defer mustRun(t, g, "sh", "-c", "systemctl stop lone; rm -rf /run/served; true")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the agent's log:\n%s", mustRun(t, g, "sh", "-c", servedLog+" | tail -n 60; systemctl status homenode; true"))
+		}
+	})
+	mustPut(t, g, "/tmp/1.deb", first)
+	mustPut(t, g, "/tmp/2.deb", second)
+	mustRun(t, g, "sh", "-ec", startServed+"rm /usr/bin/homenode")
+	files := mustRun(t, g, "sh", "-c", everyFile)
+	free := mustRun(t, g, "sh", "-c", showServed)
+
+	mustRun(t, g, "sh", "-ec", "dpkg -i /tmp/1.deb 2>&1")
+	if now := mustRun(t, g, "sh", "-c", "systemctl is-active homenode; systemctl is-enabled homenode"); now != "active\nenabled\n" {
+		t.Errorf("after its installation it is %q", now)
+	}
+	packageBinds(t, g)
+	packageUpgrades(t, g)
+	servedKilledOnce(t, g)
+
+	mustRun(t, g, "sh", "-ec", "dpkg -r homenode 2>&1")
+	if now := mustRun(t, g, "sh", "-c", showServed); now != free {
+		t.Errorf("removed:\n%s\nbefore:\n%s", now, free)
+	}
+	if left := mustRun(t, g, "sh", "-c", "ls /etc/homenode; ls /usr/bin/homenode 2>/dev/null; systemctl is-active homenode; true"); left != "agent.yaml\ninactive\n" {
+		t.Errorf("removed, and left: %q", left)
+	}
+	mustRun(t, g, "sh", "-ec", "dpkg -P homenode 2>&1")
+	if now := mustRun(t, g, "sh", "-c", everyFile); now != files {
+		t.Errorf("purged, and these lines are new or gone:\n%s", difference(files, now))
+	}
+}
+
+// packageBinds configures the installed agent, and waits until the unit is bound.
+func packageBinds(t *testing.T, g *Guest) {
+	t.Helper()
+	mustPut(t, g, "/etc/homenode/agent.yaml", []byte(strings.ReplaceAll(serviceAgent, `, "/made/*"`, "")))
+	mustRun(t, g, "systemctl", "restart", "homenode")
+	waitFor(t, g, "the unit is bound", func() bool {
+		return strings.HasPrefix(mustRun(t, g, "sh", "-c", showServed), lonelyBound) &&
+			strings.Contains(mustRun(t, g, "sh", "-c", "homenode status; true"), "bound")
+	})
+}
+
+// packageUpgrades installs the second package while the unit is bound, and watches its cpuset.
+func packageUpgrades(t *testing.T, g *Guest) {
+	t.Helper()
+	pid := mustRun(t, g, "sh", "-c", mainPID)
+	mustRun(t, g, "sh", "-ec", "rm -f /tmp/watched /tmp/watch.end\n"+watchCpuset)
+	said := mustRun(t, g, "sh", "-ec", "dpkg -i --force-confold /tmp/2.deb 2>&1")
+	if now := mustRun(t, g, "sh", "-c", mainPID); now != pid {
+		t.Errorf("the upgrade started another process: %s, not %s; it said:\n%s", now, pid, said)
+	}
+	if link := mustRun(t, g, "sh", "-c", "readlink /proc/$("+mainPID+")/exe; dpkg-query -W -f '${Version}' homenode"); !strings.HasPrefix(link, "/usr/bin/homenode\n") || !strings.HasSuffix(link, "+test") {
+		t.Errorf("after the upgrade it runs %s", link)
+	}
+	mustRun(t, g, "sh", "-c", "sleep 6; touch /tmp/watch.end; sleep 0.5; rm -f /tmp/watch.end") // three rounds of the new program
+	if seen := mustRun(t, g, "cat", "/tmp/watched"); strings.Count(seen, "\n") != 1 {
+		t.Errorf("the cpuset of the bound unit was, one after the other:\n%s", seen)
+	}
+	log := mustRun(t, g, "sh", "-c", servedLog)
+	if _, after, ok := strings.Cut(log, "taken over from the program before; bindings stay"); !ok || strings.Contains(after, "step=set-") {
+		t.Errorf("the new program did not take over, or bound again; its log:\n%s", log)
+	}
+}
+
+// servedKilledOnce: what is set before an upgrade is still on record after it.
+func servedKilledOnce(t *testing.T, g *Guest) {
+	t.Helper()
+	mustRun(t, g, "systemctl", "kill", "-s", "KILL", "homenode")
+	waitFor(t, g, "the restore after a kill", func() bool {
+		_, after, _ := strings.Cut(mustRun(t, g, "sh", "-c", servedLog), "code=killed, status=9/KILL")
+		return strings.Contains(after, "unit lone.service AllowedCPUs: put-back: ")
+	})
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(a, b string) string {
+	var all []string
+	for _, side := range []struct{ sign, of, in string }{{"- ", a, b}, {"+ ", b, a}} {
+		lines := map[string]bool{}
+		for line := range strings.Lines(side.in) {
+			lines[line] = true
+		}
+		for line := range strings.Lines(side.of) {
+			if !lines[line] {
+				all = append(all, side.sign+strings.TrimSuffix(line, "\n"))
+			}
+		}
+	}
+	return strings.Join(all, "\n")
+}
