@@ -168,9 +168,11 @@ const mostAway = 0.05
 
 // assess compares a bound workload with its past, and extends the past. A workload that is
 // not at home, lacks CPU or has no figures is not judged: that neither counts nor resets,
-// and earlier findings are no reason to act in this window.
+// and earlier findings are no reason to act in this window. Few DRAM reads are no reason not
+// to judge: what fits the caches reads little until a neighbour pollutes them, and that time
+// is its past.
 func (r *round) assess(l *load) (judged bool) {
-	if !l.bound() || l.silent(&r.cfg) || !l.CPU.Known() || r.starved(l) || !r.atHome(l) {
+	if !l.bound() || l.idle(&r.cfg) || !l.CPU.Known() || r.starved(l) || !r.atHome(l) {
 		return false
 	}
 	name, x := l.metric()
@@ -203,6 +205,32 @@ func (r *round) assess(l *load) (judged bool) {
 		l.Quality = q.learn(at, p, false)
 	}
 	return true
+}
+
+// Alarmed reports that window seq, with which before became s, leaves something open: a bound
+// workload did worse than its past and no neighbour is isolated for it yet, or the latest step
+// has not been watched for Watch windows. Then the next window should come soon, as After and
+// Watch count windows.
+func (s State) Alarmed(c Isolate, before State, seq uint64) bool {
+	if !c.Enabled {
+		return false
+	}
+	for i := range s.Workloads {
+		m := &s.Workloads[i]
+		q := m.Quality
+		switch {
+		case q == nil || m.Nodes.IsEmpty():
+		case q.Neighbour != "":
+			if !q.Held && seq-q.Since <= uint64(c.Watch) {
+				return true
+			}
+		case q.Worse > 0 && seq >= q.Quiet:
+			if was := before.find(m.Workload).Quality; was == nil || was.Worse != q.Worse {
+				return true // it was judged in this window
+			}
+		}
+	}
+	return false
 }
 
 // neighbour of a nil quality is none.
