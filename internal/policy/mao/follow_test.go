@@ -104,6 +104,22 @@ func TestIsolateForWhatFitsTheCaches(t *testing.T) {
 	}
 }
 
+// A busy thread uses a little less than a CPU in one window, and a little more in another: that
+// is the same load.
+func TestIsolateAtWholeCPUs(t *testing.T) {
+	p := newPair(t)
+	p.h.Load("/victim").CPU = unit.Measured(1.996, "test")
+	wantSaid(t, p.tick(t, 60))
+	p.stall = 400
+	p.h.Load("/victim").CPU = unit.Measured(2.004, "test")
+	wantSaid(t, p.tick(t, 3), "isolate /loud 50.0%/70.0%")
+	for cpus := 1.0; cpus <= 64; cpus *= 2 {
+		if a, b, c := loadOf(cpus*0.96), loadOf(cpus*1.04), loadOf(cpus*1.42); a != b || c != b+1 || loadOf(2*cpus) != b+2 {
+			t.Errorf("%v CPUs: %d, %d, %d", cpus, a, b, c)
+		}
+	}
+}
+
 // While it is open whether a neighbour is to blame, or whether a step helps, the next window is
 // wanted soon. Once that is known it is not, whatever the victim does then.
 func TestAlarmed(t *testing.T) {

@@ -61,12 +61,16 @@ const (
 	mostLikes, mostTried = 16, 16
 )
 
-// loadOf puts CPU use into half octaves; loads within one are alike. It uses Frexp, which
-// is exact everywhere.
+// loadOf puts CPU use into half octaves; loads within one are alike. Powers of two are in the
+// middle of theirs: busy threads use whole CPUs, a little less in one window and a little more
+// in the next. It uses Frexp, which is exact everywhere.
 func loadOf(cpus float64) int {
 	part, exp := math.Frexp(cpus)
-	return 2*exp + b2i(part >= math.Sqrt2/2)
+	return 2*exp + b2i(part >= quarter) + b2i(part >= threeQuarters)
 }
+
+// The powers of two that end half octaves: 2^(1/4 − 1) and 2^(3/4 − 1).
+const quarter, threeQuarters = 0.5946035575013605, 0.8408964152537145
 
 // metrics are the figures it is judged by; the first that is known is used: the latency
 // that its service reports, the uncore penalty, the memory stall ratio, misses per
