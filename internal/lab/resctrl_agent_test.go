@@ -11,10 +11,11 @@ import (
 // Two loads fill the two CPUs of their node: here that is no reason to unbind the victim, or to
 // move the polluter to the other node (make_room), which would help it as well. The counts are
 // lower than the defaults, as a window takes the lab long: the past is 8 windows, not 20, and a
-// step is judged after 4, not 6. It waits longer before it isolates (8 windows, not 3), so that
+// step is judged after 4, not 6; and calm windows are 2 s, not 10. It waits longer before it isolates (8 windows, not 3), so that
 // the loss can be measured first.
 const isolateByPolicy = `
 period: 1s
+calm_period: 2s
 events: perf
 history: none
 cgroups: ["/iso/*"]
