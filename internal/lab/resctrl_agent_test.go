@@ -35,8 +35,8 @@ const startVictim = `rm -f /tmp/iso-*
 ` + `%s` + `until [ -e /tmp/iso-warm ]; do sleep 0.1; done
 (exec taskset 8 env GOMAXPROCS=1 homenode-agent agent --config /etc/iso.yaml </dev/null >/dev/null 2>/tmp/iso-agent.log) &
 until [ "$(cat /sys/fs/cgroup/iso/victim/cpuset.cpus)" = 0-1 ]; do sleep 0.5; pidof homenode-agent >/dev/null || { cat /tmp/iso-agent.log >&2; exit 1; }; done
-warm=$(pidof homenode-load)
-` + `%s` + `until [ -e /tmp/iso-victim ]; do sleep 0.1; done; kill $warm`
+killall homenode-load
+` + `%s` + `until [ -e /tmp/iso-victim ]; do sleep 0.1; done`
 
 // A bound service whose working set fits the LLC does worse beside a stream. The agent finds
 // that by itself, limits the stream, and the service regains at least 80 % of what it lost.
@@ -75,14 +75,14 @@ func isolatesByItself(t *testing.T, g *Guest) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
-			t.Logf("the agent: %s%s", mustRun(t, g, "cat", "/tmp/iso-agent.log"), mustRun(t, g, "sh", "-c", "homenode why /iso/victim; homenode why /iso/loud; homenode status; true"))
+			t.Log(mustRun(t, g, "sh", "-c", "cat /tmp/iso-agent.log; homenode why /iso/victim; homenode why /iso/loud; homenode status; true"))
 		}
 	}()
 	phase(t, g, 0, 0)
 	mustRun(t, g, "sh", "-c", fmt.Sprintf(startVictim,
 		inCgroup("/iso/victim", "chase --threads 1 --ws 4MiB --bind-cpu 2 --bind-mem 0 --ready /tmp/iso-warm"),
 		inCgroup("/iso/victim", "chase --threads 1 --ws 192KiB --bind-cpu 1 --bind-mem 0 --ready /tmp/iso-victim --out /tmp/iso-victim.json")))
-	mustRun(t, g, "sleep", "8")
+	mustRun(t, g, "sleep", "26") // its past
 	phase(t, g, 1, 4)
 	phase(t, g, 0, 0)
 	mustRun(t, g, "sh", "-c", inCgroup("/iso/loud", "stream --threads 1 --ws 8MiB --bind-cpu 0 --bind-mem 0 --ready /tmp/iso-loud")+"until [ -e /tmp/iso-loud ]; do sleep 0.1; done; sleep 1")
@@ -91,11 +91,11 @@ func isolatesByItself(t *testing.T, g *Guest) {
 	if class := isolated(t, g); class != "" {
 		t.Fatalf("isolated before the loss was measured: %s", class)
 	}
-	waitFor(t, g, "the agent's isolation", func() bool { mustRun(t, g, "sleep", "1"); return isolated(t, g) != "" })
-	mustRun(t, g, "sleep", "12") // both steps are judged
+	mustRun(t, g, "sh", "-c", "n=0; until ls "+resctrlAt+" | grep -q homenode-ctl || [ $((n+=1)) = 60 ]; do sleep 1; done; sleep 12") // both steps are judged
 	phase(t, g, 4, 4)
 	phase(t, g, 0, 0)
 	class := isolated(t, g)
+	t.Log(mustRun(t, g, "sh", "-c", "grep -e isolate -e class /tmp/iso-agent.log; true"))
 	mustRun(t, g, "sh", "-c", "kill -TERM $(head -n 1 /sys/fs/cgroup/iso/victim/cgroup.procs); until [ -s /tmp/iso-victim.json ]; do sleep 0.1; done")
 	judgeVictim(t, g, class)
 	if !strings.Contains(class, "L3:") {

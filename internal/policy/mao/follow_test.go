@@ -104,6 +104,23 @@ func TestIsolateForWhatFitsTheCaches(t *testing.T) {
 	}
 }
 
+// A walk through the caches stalls nearly always, polluted or not: 90 % of its cycles and then
+// 98 % are five times the time.
+func TestIsolateWhatStallsNearlyAlways(t *testing.T) {
+	p := newPair(t)
+	p.stall = 900
+	wantSaid(t, p.tick(t, 60))
+	p.stall = 910
+	wantSaid(t, p.tick(t, 20))
+	p.stall = 980
+	wantSaid(t, p.tick(t, 3), "isolate /loud 50.0%/70.0%")
+	p.stall = 1000
+	p.tick(t, 1)
+	if q := p.st.find("/victim").Quality; !(q.Ratio > 5 && q.Ratio < 1000) {
+		t.Errorf("%+v", q)
+	}
+}
+
 // A busy thread uses a little less than a CPU in one window, and a little more in another: that
 // is the same load.
 func TestIsolateAtWholeCPUs(t *testing.T) {
