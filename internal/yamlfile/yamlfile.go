@@ -165,7 +165,7 @@ func Problems(err error) []*Problem {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only an error that is a list itself
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Problem
 		for _, one := range joined.Unwrap() {
 			all = append(all, Problems(one)...)
