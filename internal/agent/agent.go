@@ -279,5 +279,8 @@ func (a *Agent) close() {
 	}
 }
 
+// DryRun says that the agent decides and reports, and changes nothing.
+func (a *Agent) DryRun() bool { return a.o.DryRun }
+
 // Close releases what New opened. Call it if Run will not be called.
 func (a *Agent) Close() { a.close() }

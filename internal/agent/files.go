@@ -32,20 +32,21 @@ type files struct {
 
 // dryConfig keeps a dry run's files apart from those of a real agent on the same host.
 // The dry run has its own folder and its own socket, even if the configuration names
-// one. It overwrites no history, and opens no TCP port, because the real agent has it.
+// one. It overwrites no history. The TCP port of metrics is the one thing that both have:
+// the first of the two gets it (serve).
 func dryConfig(c Config, dir string) Config {
 	for _, path := range []*string{&c.Decisions.Path, &c.Record.Path, &c.API.Socket} {
 		if *path != "" {
 			*path = filepath.Join(dir, filepath.Base(*path))
 		}
 	}
-	c.Metrics.Listen = ""
 	return c
 }
 
 // playConfig is for a recording. Its figures are not this host's either, but writing
-// them is part of the cost that is measured.
+// them is part of the cost that is measured. It opens no TCP port.
 func playConfig(c Config) Config {
+	c.Metrics.Listen = ""
 	if c.History.Path != "" {
 		c.History.Path = filepath.Join(c.StateDir, filepath.Base(c.History.Path))
 	}
