@@ -92,6 +92,7 @@ type Agent struct {
 	totals   Totals
 	sum      summing       // only in a dry run
 	counting time.Time     // when the log last said that nothing is counted
+	tried    bool          // the reader was asked whether it would count
 	near     []set.NodeSet // parallel to Config.Services
 	latency  latencies
 	hot      unix.Patience // for processes that are searched for hot pages
