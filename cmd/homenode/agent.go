@@ -95,7 +95,7 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 		return exit.Precondition(err)
 	}
 	err = serve.Run(cmd.Context(), a, cli.Version, log, hangup)
-	if o.dry {
+	if o.dry && (err == nil || a.Summary().Windows > 0) {
 		err = errors.Join(err, views.Summary(cmd.OutOrStdout(), a.Summary()))
 	}
 	return err

@@ -28,7 +28,7 @@ func statusCommand() *cobra.Command {
 			if output == "json" {
 				return schema.NewEncoder(cmd.OutOrStdout()).Encode(s)
 			}
-			return views.Status(cmd.OutOrStdout(), s)
+			return views.Status(cmd.OutOrStdout(), s, cli.Screen())
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")

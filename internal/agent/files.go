@@ -4,6 +4,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os/user"
@@ -213,8 +214,14 @@ func (a *Agent) saveHistory(at time.Time, always bool) {
 // GroupID returns a group's number, or 0 with an error.
 func GroupID(name string) (int, error) {
 	g, err := user.LookupGroup(name)
+	if unknown := user.UnknownGroupError(""); errors.As(err, &unknown) {
+		return 0, fmt.Errorf(noGroup, name, name)
+	}
 	if err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(g.Gid)
 }
+
+// noGroup is said by the check and at the start.
+const noGroup = "the group %q does not exist: make it ('groupadd --system %s'), or remove the setting"
