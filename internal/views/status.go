@@ -34,7 +34,7 @@ func Status(w io.Writer, s agent.Status, on render.TextOptions) error {
 	p.Wrapped("", fmt.Sprintf("agent %d%s: %d rounds every %s, %s CPU; last window %s ago; events: %s", s.PID, dry, s.Rounds, period(s),
 		render.Seconds(s.CPUSeconds), render.Span(max(0, time.Since(s.Window.At)).Round(time.Second)), render.Name(s.EventTable)))
 	if c := s.Counting; c != nil && !c.Counts {
-		p.Wrapped("", "estimates only: " + render.Printable(c.Why) + ". What would change it: " + render.Printable(c.Remedy) + ".")
+		p.Wrapped("", "estimates only: "+render.Printable(c.Why)+". What would change it: "+render.Printable(c.Remedy)+".")
 	}
 	p.Table(nodeTable(s.Window))
 	p.Line("")
@@ -42,13 +42,13 @@ func Status(w io.Writer, s agent.Status, on render.TextOptions) error {
 		p.Wrapped("", "no workload is watched: no cgroup with processes matches 'cgroups' of the configuration ('homenode agent --check' says which patterns match)")
 	} else {
 		p.Table(workloadTable(s))
-		p.Wrapped("", "KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
+		p.Wrapped("", "KNOWN: how the local share is known. ±: "+window.ErrorBasis+"; ±?: unknown error. Others: "+render.MarkLegend)
 	}
 	for _, e := range s.Excluded {
 		p.Wrapped("", "excluded: "+render.Name(e.Workload)+" is not bound until "+e.Until.Format(time.DateTime))
 	}
 	for _, text := range s.Window.Problems {
-		p.Wrapped("", "could not read: " + render.Printable(text))
+		p.Wrapped("", "could not read: "+render.Printable(text))
 	}
 	return p.Flush(w, "status")
 }
