@@ -96,7 +96,7 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 	}
 	err = serve.Run(cmd.Context(), a, cli.Version, log, hangup)
 	if o.dry && (err == nil || a.Summary().Windows > 0) {
-		err = errors.Join(err, views.Summary(cmd.OutOrStdout(), a.Summary()))
+		err = errors.Join(err, views.Summary(cli.Text(cmd.OutOrStdout()), a.Summary()))
 	}
 	return err
 }

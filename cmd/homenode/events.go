@@ -184,7 +184,6 @@ func (l eventList) print(w io.Writer, output string) error {
 
 func (l eventList) text(w io.Writer) error {
 	p := cli.Screen().Terminal()
-	p.UTF8 = true
 	facts := []render.Fact{{Name: "table", Text: l.Table + ": " + l.Title}}
 	if l.Machine != "" {
 		facts = append(facts, render.Fact{Name: "machine", Text: l.Machine})

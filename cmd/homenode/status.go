@@ -72,7 +72,7 @@ func whyCommand() *cobra.Command {
 				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{s.Schema, ws, earlier})
 			}
 			ws.Past = append(earlier, ws.Past...)
-			views.Why(cmd.OutOrStdout(), ws)
+			views.Why(cli.Text(cmd.OutOrStdout()), ws)
 			return nil
 		},
 	}
