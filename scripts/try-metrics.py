@@ -2,16 +2,10 @@
 """Asks a Prometheus every query of the dashboard and the alerts; draws what came back.
 
     try-metrics.py URL FOLDER
-    try-metrics.py bridge SOCKET PORT
-
-The bridge serves the metrics of an agent's socket on loopback, as a proxy would.
 """
 
 import html
-import http.client
-import http.server
 import json
-import socket
 import sys
 import time
 import urllib.parse
@@ -76,44 +70,7 @@ def panel(url: str, p: dict[str, Any], wrong: list[str]) -> str:
     return "".join(out) + "</section>"
 
 
-class OverSocket(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("homenode", timeout=30)
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-
-def bridge(path: str, port: int) -> int:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 (the library's name)
-            if self.path != "/metrics":
-                self.send_error(404)
-                return
-            c = OverSocket(path)
-            c.request("GET", "/metrics")
-            answer = c.getresponse()
-            body = answer.read()
-            self.send_response(answer.status)
-            self.send_header("Content-Type", answer.getheader("Content-Type", "text/plain"))
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
-    return 0
-
-
 def main() -> int:
-    if sys.argv[1] == "bridge":
-        return bridge(sys.argv[2], int(sys.argv[3]))
     url, folder = sys.argv[1], Path(sys.argv[2])
     wrong: list[str] = []
     dashboard = json.loads(Path("deploy/grafana/homenode.json").read_text())

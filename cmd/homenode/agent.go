@@ -95,8 +95,8 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 		return exit.Precondition(err)
 	}
 	err = serve.Run(cmd.Context(), a, cli.Version, log, hangup)
-	if o.dry {
-		err = errors.Join(err, views.Summary(cmd.OutOrStdout(), a.Summary()))
+	if o.dry && (err == nil || a.Summary().Windows > 0) {
+		err = errors.Join(err, views.Summary(cli.Text(cmd.OutOrStdout()), a.Summary()))
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,9 +26,12 @@ func eventsCommand() *cobra.Command {
 	var name, root, output string
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show which PMU events this CPU counts for which field, and what it cannot count",
+		Short: "Show which PMU events count which field on this CPU, and which of them this host opens",
 		Long: "Shows the event table of this machine's CPUs: for each field the event that is counted, other\n" +
-			"ways to count it, or why this CPU cannot count it. --cpu shows another table:\n" + wrapped(event.Names()) + ".",
+			"ways to count it, or why this CPU cannot count it. It opens each event on one CPU as the current\n" +
+			"user, closes it at once, and says which the kernel refuses, and why. Events that open alone may\n" +
+			"not all fit the PMU's counters together.\n\n" +
+			"--cpu and --root show a table only, and open nothing. The tables:\n" + wrapped(event.Names()) + ".",
 		Example: "  homenode events\n  homenode events --cpu amd-zen4\n  homenode events -o json",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,6 +68,7 @@ type eventList struct {
 	LineBytes int            `json:"line_bytes"`
 	Counters  *int           `json:"counters"` // general-purpose counters of a CPU; null = unknown
 	CPUs      []string       `json:"cpus"`
+	TriedOn   *int           `json:"tried_on_cpu"` // where the events were opened; null = nothing was tried
 	Sources   []event.Source `json:"sources"`
 	Fields    []eventField   `json:"fields"`
 
@@ -83,6 +89,8 @@ type eventField struct {
 	Field  event.Field  `json:"field"`
 	Why    string       `json:"why,omitempty"` // why it cannot be counted
 	Counts []eventCount `json:"counts"`        // the first is used
+
+	Sampled *opens `json:"sampled,omitempty"` // the answer of a PMU that samples it instead
 }
 
 type eventCount struct {
@@ -90,6 +98,7 @@ type eventCount struct {
 	Leader *eventEvent  `json:"leader,omitempty"` // of the group that each event needs
 	Near   event.Near   `json:"near,omitempty"`   // what local means where a package has several nodes
 	Note   string       `json:"note,omitempty"`
+	opens
 }
 
 type eventEvent struct {
@@ -109,7 +118,11 @@ func eventsOf(name, root string) (eventList, error) {
 		return listEvents(t, ""), nil
 	}
 	cpu := perf.DetectCPU(unix.At(root))
-	return listEvents(event.For(cpu), render.Printable(cpu.Describe())), nil
+	list := listEvents(event.For(cpu), render.Printable(cpu.Describe()))
+	if filepath.Clean(root) == "/" {
+		liveTrial().run(&list, event.For(cpu))
+	}
+	return list, nil
 }
 
 func listEvents(t *event.Table, machine string) eventList {
@@ -171,7 +184,6 @@ func (l eventList) print(w io.Writer, output string) error {
 
 func (l eventList) text(w io.Writer) error {
 	p := cli.Screen().Terminal()
-	p.UTF8 = true
 	facts := []render.Fact{{Name: "table", Text: l.Table + ": " + l.Title}}
 	if l.Machine != "" {
 		facts = append(facts, render.Fact{Name: "machine", Text: l.Machine})
@@ -183,34 +195,53 @@ func (l eventList) text(w io.Writer) error {
 		facts = append(facts, render.Fact{Name: "source", Text: s.Title + ", " + s.Version})
 	}
 	counts := l.How.String() + strings.Repeat(", "+l.Note, min(1, len(l.Note)))
-	p.Facts(append(facts, render.Fact{Name: "counts", Text: counts}), len("machine"))
+	facts = append(facts, render.Fact{Name: "counts", Text: counts})
+	if l.TriedOn != nil {
+		facts = append(facts, render.Fact{Name: "here", Text: l.verdict()})
+	}
+	p.Facts(facts, len("machine"))
 	p.Line("")
 	p.Table(l.table())
 	for _, c := range l.Controllers {
 		c.print(&p)
 	}
+	l.printRefused(&p)
 	return p.Flush(w, "events")
 }
 
-// table has the ways to count each field, the best one first.
+// table has the ways to count each field, the best one first. HERE is there if the events
+// were tried.
 func (l eventList) table() render.Table {
-	t := render.Table{Margin: 2, Columns: []render.Column{{Head: "FIELD", Left: true}, {Head: "CODE", Left: true}, {Head: "EVENT", Left: true}}}
+	t := render.Table{Margin: 2, Columns: []render.Column{{Head: "FIELD", Left: true}, {Head: "HERE", Left: true}, {Head: "CODE", Left: true}, {Head: "EVENT", Left: true}}}
+	add := t.Add
+	if l.TriedOn == nil {
+		t.Columns = slices.Delete(t.Columns, 1, 2)
+		add = func(cells ...string) { t.Add(slices.Delete(cells, 1, 2)...) }
+	}
 	for _, f := range l.Fields {
 		if f.Why != "" {
-			t.Add(f.Field.String(), render.Unknown, f.Why)
+			add(f.Field.String(), f.here(), render.Unknown, f.Why)
 		}
 		for i, c := range f.Counts {
 			name := f.Field.String()
 			if i > 0 {
 				name = "  or"
 			}
-			t.Add(name, c.code(), c.names())
+			add(name, c.cell(), c.code(), c.names())
 			if c.Note != "" {
-				t.Add("", "", "("+c.Note+")")
+				add("", "", "", "("+c.Note+")")
 			}
 		}
 	}
 	return t
+}
+
+// here is the cell of a field that the table cannot count.
+func (f eventField) here() string {
+	if f.Sampled == nil {
+		return "no event"
+	}
+	return f.Sampled.cell()
 }
 
 func (c eventControllers) print(p *render.Terminal) {

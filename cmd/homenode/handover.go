@@ -17,10 +17,11 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/journal"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/schema"
 )
 
 func handoverCommand() *cobra.Command {
-	var file, state string
+	var file, state, output string
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "handover",
@@ -31,6 +32,9 @@ func handoverCommand() *cobra.Command {
 			"about processes do not return, so that it cannot be replaced now: try again later; 4: no agent runs.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.CheckOutput(output); err != nil {
+				return err
+			}
 			c, err := agentConfig(file, state)
 			if err != nil {
 				return err
@@ -47,6 +51,9 @@ func handoverCommand() *cobra.Command {
 			if err := awaitHandover(ctx, c.StateDir, before); err != nil {
 				return err
 			}
+			if output == "json" {
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "pid": before.PID, "continues": true})
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the agent, pid %d, continues as the new program; its bindings stayed\n", before.PID)
 			return nil
 		},
@@ -54,6 +61,7 @@ func handoverCommand() *cobra.Command {
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
 	cmd.Flags().DurationVar(&wait, "wait", 2*time.Minute, "time that the agent may take: it ends its round first")
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 

@@ -86,7 +86,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 	if o.output == "json" {
 		err = schema.NewEncoder(w).Encode(out)
 	} else {
-		err = views.Replay(w, out, o.all)
+		err = views.Replay(cli.Text(w), out, o.all)
 	}
 	if err == nil && p.CutOff != "" {
 		return exit.With(exit.Partly, nil)

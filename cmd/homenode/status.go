@@ -28,7 +28,7 @@ func statusCommand() *cobra.Command {
 			if output == "json" {
 				return schema.NewEncoder(cmd.OutOrStdout()).Encode(s)
 			}
-			return views.Status(cmd.OutOrStdout(), s)
+			return views.Status(cmd.OutOrStdout(), s, cli.Screen())
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
@@ -72,7 +72,7 @@ func whyCommand() *cobra.Command {
 				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{s.Schema, ws, earlier})
 			}
 			ws.Past = append(earlier, ws.Past...)
-			views.Why(cmd.OutOrStdout(), ws)
+			views.Why(cli.Text(cmd.OutOrStdout()), ws)
 			return nil
 		},
 	}

@@ -132,5 +132,5 @@ func writeTopology(cmd *cobra.Command, f topoFlags, m machine.Machine, problems 
 	case f.output == "json":
 		return topology.JSON(out, m, problems, options...)
 	}
-	return topology.Text(out, m, options...)
+	return topology.Text(cli.Text(out), m, options...)
 }

@@ -104,7 +104,7 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 	}
 	fmt.Fprintln(w)
 	for _, d := range decisionsOf(found) {
-		views.Decision(w, d)
+		views.Decision(cli.Text(w), d)
 	}
 	return nil
 }

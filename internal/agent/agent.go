@@ -93,6 +93,7 @@ type Agent struct {
 	totals   Totals
 	sum      summing       // only in a dry run
 	counting time.Time     // when the log last said that nothing is counted
+	tried    bool          // the reader was asked whether it would count
 	near     []set.NodeSet // parallel to Config.Services
 	latency  latencies
 	hot      unix.Patience // for processes that are searched for hot pages
@@ -279,6 +280,9 @@ func (a *Agent) close() {
 		_ = a.journal.Close() // every record was fsynced when it was written
 	}
 }
+
+// DryRun says that the agent decides and reports, and changes nothing.
+func (a *Agent) DryRun() bool { return a.o.DryRun }
 
 // Close releases what New opened. Call it if Run will not be called.
 func (a *Agent) Close() { a.close() }

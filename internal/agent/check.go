@@ -94,7 +94,7 @@ func (p *places) group(h CheckHost, key, name string) {
 		return
 	}
 	if err := h.Group(name); err != nil {
-		p.warn(key, "the group %q does not exist: make it ('groupadd --system %s'), or remove the setting", name, name)
+		p.warn(key, noGroup, name, name)
 	}
 }
 

@@ -3,8 +3,10 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -152,6 +154,42 @@ func TestCounting(t *testing.T) {
 		if c, ok := countingOf(w); ok {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// asked is a reader that says why it would not count, and how often it was asked.
+type asked struct {
+	Reader
+	why   string
+	times int
+}
+
+func (r *asked) WhyNotCounted() string { r.times++; return r.why }
+
+// Without a workload the reader is asked once. A window with workloads has the last word,
+// and what it said stays when they are gone.
+func TestCountingWithoutWorkloads(t *testing.T) {
+	var text bytes.Buffer
+	r := &asked{why: "open perf cycles on cpu 0: no such file or directory (not supported)"}
+	a := &Agent{reader: r, o: Options{Log: slog.New(slog.NewTextHandler(&text, nil))}}
+	for range 3 {
+		a.tellCounting(window.Window{})
+	}
+	if c := a.status.Counting; c == nil || c.Counts || !strings.Contains(c.Remedy, "a PMU") || r.times != 1 || strings.Count(text.String(), "estimates only") != 1 {
+		t.Errorf("%+v, asked %d times: %s", c, r.times, text.String())
+	}
+	counted := unit.Measured(uint64(0), "perf r1")
+	for _, w := range []window.Window{{Workloads: []window.Workload{{LocalLoads: counted, RemoteLoads: counted}}}, {}} {
+		if a.tellCounting(w); !a.status.Counting.Counts {
+			t.Errorf("%+v", a.status.Counting)
+		}
+	}
+	a = &Agent{reader: &asked{}, o: a.o} // it would count: nothing is said before it does
+	for range 2 {
+		a.tellCounting(window.Window{})
+	}
+	if a.status.Counting != nil {
+		t.Errorf("%+v", a.status.Counting)
 	}
 }
 

@@ -67,10 +67,35 @@ func remedy(why string) string {
 // countingEvery is how often the log repeats that nothing is counted.
 const countingEvery = 24 * time.Hour
 
+// trier is a reader that can say without a workload why nothing would be counted.
+type trier interface{ WhyNotCounted() string }
+
+// countingNow judges a window. As long as no window had a workload, the reader tries the
+// events itself. It says only that they do not count: that they would is not a count.
+func (a *Agent) countingNow(w window.Window) (Counting, bool) {
+	now, ok := countingOf(w)
+	old := a.status.Counting
+	switch {
+	case ok:
+		return now, true
+	case old != nil:
+		return *old, true
+	case len(w.Workloads) > 0:
+		return Counting{}, false
+	}
+	t, ok := a.reader.(trier)
+	if !ok || a.tried {
+		return Counting{}, false
+	}
+	a.tried = true
+	why := t.WhyNotCounted()
+	return Counting{Why: why, Remedy: remedy(why)}, why != ""
+}
+
 // tellCounting keeps the status up to date. It logs a change, and once a day that nothing
 // is counted.
 func (a *Agent) tellCounting(w window.Window) {
-	now, ok := countingOf(w)
+	now, ok := a.countingNow(w)
 	if !ok {
 		return
 	}

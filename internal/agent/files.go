@@ -4,6 +4,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os/user"
@@ -32,20 +33,21 @@ type files struct {
 
 // dryConfig keeps a dry run's files apart from those of a real agent on the same host.
 // The dry run has its own folder and its own socket, even if the configuration names
-// one. It overwrites no history, and opens no TCP port, because the real agent has it.
+// one. It overwrites no history. The TCP port of metrics is the one thing that both have:
+// the first of the two gets it (serve).
 func dryConfig(c Config, dir string) Config {
 	for _, path := range []*string{&c.Decisions.Path, &c.Record.Path, &c.API.Socket} {
 		if *path != "" {
 			*path = filepath.Join(dir, filepath.Base(*path))
 		}
 	}
-	c.Metrics.Listen = ""
 	return c
 }
 
 // playConfig is for a recording. Its figures are not this host's either, but writing
-// them is part of the cost that is measured.
+// them is part of the cost that is measured. It opens no TCP port.
 func playConfig(c Config) Config {
+	c.Metrics.Listen = ""
 	if c.History.Path != "" {
 		c.History.Path = filepath.Join(c.StateDir, filepath.Base(c.History.Path))
 	}
@@ -212,8 +214,14 @@ func (a *Agent) saveHistory(at time.Time, always bool) {
 // GroupID returns a group's number, or 0 with an error.
 func GroupID(name string) (int, error) {
 	g, err := user.LookupGroup(name)
+	if unknown := user.UnknownGroupError(""); errors.As(err, &unknown) {
+		return 0, fmt.Errorf(noGroup, name, name)
+	}
 	if err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(g.Gid)
 }
+
+// noGroup is said by the check and at the start.
+const noGroup = "the group %q does not exist: make it ('groupadd --system %s'), or remove the setting"

@@ -34,6 +34,22 @@ func SpeaksUTF8(env func(string) string) bool {
 	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
 }
 
+// Text is out for what a command prints for people: in ASCII if the locale is not UTF-8.
+// Texts arrive whole (render.Terminal), so no character is cut in two.
+func Text(out io.Writer) io.Writer {
+	if SpeaksUTF8(os.Getenv) {
+		return out
+	}
+	return asciiWriter{out}
+}
+
+type asciiWriter struct{ out io.Writer }
+
+func (a asciiWriter) Write(text []byte) (int, error) {
+	_, err := io.WriteString(a.out, render.ASCII(string(text)))
+	return len(text), err
+}
+
 // Tell prints messages that are not errors, one per line. Names in them may be
 // hostile.
 func Tell(w io.Writer, lines []string) {

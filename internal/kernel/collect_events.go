@@ -23,6 +23,7 @@ const (
 // Why a workload is not counted.
 const (
 	notItsTurn      = "not its turn to be counted: the budget of descriptors is less than all workloads' events"
+	notOnThisPMU    = ": not counted on this PMU"
 	otherPerfCgroup = "its processes are in another cgroup of the perf_event hierarchy"
 )
 
@@ -96,6 +97,29 @@ func (c *eventCollector) table() string {
 		return ""
 	}
 	return c.meter.Table().Name
+}
+
+// whyNot says why reads of memory would not be counted for any workload; "" if they would.
+// It opens the events of the root cgroup on one CPU, and closes them.
+func (c *eventCollector) whyNot() string {
+	if c.meter == nil {
+		return c.why
+	}
+	counts := c.bpf != nil && c.bpf.Has(perf.LocalLoads)
+	if c.bpf == nil {
+		cpus := c.host.topology.Machine.OnlineCPUs().IDs()
+		g, err := c.meter.Open(c.host.layout.Path(c.host.layout.Perf, "/", ""), cpus[:min(1, len(cpus))], false)
+		if err != nil {
+			return err.Error()
+		}
+		counts = g.Has(perf.LocalLoads)
+		g.Close()
+	}
+	if counts {
+		return ""
+	}
+	_, from := c.meter.Table().Source(perf.LocalLoads)
+	return from + notOnThisPMU
 }
 
 func (c *eventCollector) attach(w *workload) sensor {
@@ -206,7 +230,7 @@ func (s *eventSensor) setCounts(out *window.Workload, sample perf.Sample, why st
 			*into = unit.UnknownValue[uint64](why)
 		case !s.has(f.from):
 			_, from := s.c.meter.Table().Source(f.from)
-			*into = unit.UnknownValue[uint64](from + ": not counted on this PMU")
+			*into = unit.UnknownValue[uint64](from + notOnThisPMU)
 		default:
 			*into = s.count(f.from, sample)
 		}

@@ -121,6 +121,30 @@ func TestCountedInTurns(t *testing.T) {
 	}
 }
 
+// A host without workloads knows why it would not count, and leaves nothing open.
+func TestWhyNotCounted(t *testing.T) {
+	lab := kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"}
+	for _, c := range []struct {
+		cpu  kerneltest.Files
+		perf *countingPerf
+		off  bool
+		want string
+	}{
+		{lab, &countingPerf{}, false, ""},
+		{nil, &countingPerf{}, false, "no such event in the generic table" + notOnThisPMU},
+		{lab, &countingPerf{deny: sys.EACCES}, false, "not permitted"},
+		{lab, &countingPerf{}, true, "perf is switched off"},
+	} {
+		c.perf.open = map[int]bool{}
+		root := fakeV2(t)
+		kerneltest.Write(t, root, c.cpu)
+		r, _ := newFake(t, root, Config{Roots: []string{"/none/*"}, Perf: c.perf, NoPerf: c.off})
+		if got := r.WhyNotCounted(); !strings.Contains(got, c.want) || (got == "") != (c.want == "") || len(c.perf.open) != 0 {
+			t.Errorf("%q, want %q; %d left open", got, c.want, len(c.perf.open))
+		}
+	}
+}
+
 // The events that classes are inferred from are counted where that is asked for. A PMU
 // without room for them counts the rest, and says so. Where they were not asked for
 // there is nothing.

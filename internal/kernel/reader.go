@@ -147,6 +147,17 @@ func (r *Reader) EventTable() string {
 	return ""
 }
 
+// WhyNotCounted says why accesses to memory would not be counted for any workload; "" if
+// they would. It is for a window without workloads, which cannot say it.
+func (r *Reader) WhyNotCounted() string {
+	for _, c := range r.collectors {
+		if events, ok := c.collector.(*eventCollector); ok {
+			return events.whyNot()
+		}
+	}
+	return "no events are read"
+}
+
 // Close closes every open file.
 func (r *Reader) Close() {
 	r.forgetAll()

@@ -50,7 +50,7 @@ func TestEveryFaceNamesAFigureAlike(t *testing.T) {
 	w := known()
 	s := statusOf(w)
 	var text, exported strings.Builder
-	if err := Status(&text, s); err != nil {
+	if err := Status(&text, s, wide); err != nil {
 		t.Fatal(err)
 	}
 	if err := serve.WriteMetrics(&exported, serve.MetricsInput{View: agent.View{Status: s, MaxWorkloads: 10}, Read: true}); err != nil {

@@ -141,7 +141,7 @@ func statusFace(t *testing.T, w window.Window) string {
 		s.Workloads = append(s.Workloads, agent.WorkloadStatus{ID: wl.ID, Features: window.FeaturesOf(wl, w.Length)})
 	}
 	var out strings.Builder
-	if err := Status(&out, s); err != nil {
+	if err := Status(&out, s, wide); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

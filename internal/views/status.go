@@ -22,8 +22,8 @@ import (
 
 // Status prints the agent's last window, and what the agent did with each
 // workload.
-func Status(w io.Writer, s agent.Status) error {
-	p := terminal()
+func Status(w io.Writer, s agent.Status, on render.TextOptions) error {
+	p := on.Terminal()
 	dry := ""
 	switch {
 	case s.DryRun:
@@ -31,21 +31,24 @@ func Status(w io.Writer, s agent.Status) error {
 	case s.Mode == agent.ModeObserve:
 		dry = ", observes only"
 	}
-	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %s, %s CPU; last window %s ago; events: %s", s.PID, dry, s.Rounds, period(s),
+	p.Wrapped("", fmt.Sprintf("agent %d%s: %d rounds every %s, %s CPU; last window %s ago; events: %s", s.PID, dry, s.Rounds, period(s),
 		render.Seconds(s.CPUSeconds), render.Span(max(0, time.Since(s.Window.At)).Round(time.Second)), render.Name(s.EventTable)))
 	if c := s.Counting; c != nil && !c.Counts {
-		p.Line("estimates only: " + render.Printable(c.Why) + ". What would change it: " + render.Printable(c.Remedy) + ".")
+		p.Wrapped("", "estimates only: "+render.Printable(c.Why)+". What would change it: "+render.Printable(c.Remedy)+".")
 	}
 	p.Table(nodeTable(s.Window))
 	p.Line("")
 	if len(s.Workloads) == 0 {
-		p.Line("no workload is watched: no cgroup with processes matches 'cgroups' of the configuration ('homenode agent --check' says which patterns match)")
+		p.Wrapped("", "no workload is watched: no cgroup with processes matches 'cgroups' of the configuration ('homenode agent --check' says which patterns match)")
 	} else {
 		p.Table(workloadTable(s))
-		p.Line("KNOWN: how the local share is known. ±: " + window.ErrorBasis + "; ±?: unknown error. Others: " + render.MarkLegend)
+		p.Wrapped("", "KNOWN: how the local share is known. ±: "+window.ErrorBasis+"; ±?: unknown error. Others: "+render.MarkLegend)
+	}
+	for _, e := range s.Excluded {
+		p.Wrapped("", "excluded: "+render.Name(e.Workload)+" is not bound until "+e.Until.Format(time.DateTime))
 	}
 	for _, text := range s.Window.Problems {
-		p.Line("could not read: " + render.Printable(text))
+		p.Wrapped("", "could not read: "+render.Printable(text))
 	}
 	return p.Flush(w, "status")
 }

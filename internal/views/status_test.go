@@ -11,6 +11,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/agent"
 	"homenode/internal/migration"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -115,8 +116,27 @@ func TestStatusSaysThePeriodThatIsHeld(t *testing.T) {
 	} {
 		var out strings.Builder
 		s := agent.Status{Rounds: 7, Period: 10 * time.Second, Window: window.Window{Length: held}}
-		if err := Status(&out, s); err != nil || !strings.Contains(out.String(), want) {
+		if err := Status(&out, s, wide); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%v: %v\n%s", held, err, out.String())
+		}
+	}
+}
+
+// wide is a terminal without wrapped lines.
+var wide = render.TextOptions{UTF8: true, Width: 1000}
+
+// Sentences fit a narrow terminal, and one without UTF-8 gets ASCII. An exclusion is shown.
+func TestStatusOnANarrowTerminal(t *testing.T) {
+	s := agent.Status{Counting: &agent.Counting{Why: "open perf cycles on cpu 0: no such file or directory (not supported)", Remedy: "a PMU: a host of its own, or a VM whose hypervisor passes one through"},
+		Workloads: []agent.WorkloadStatus{{ID: "/a"}}, Window: window.Window{Workloads: []window.Workload{{ID: "/a"}}},
+		Excluded: []agent.Excluded{{Workload: "/a", Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}}
+	var out strings.Builder
+	if err := Status(&out, s, render.TextOptions{Width: 60}); err != nil || !strings.Contains(out.String(), "excluded: /a is not bound until 2026-01-02 03:04:05\n") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if table := strings.HasPrefix(line, "WORKLOAD") || strings.HasPrefix(line, "/a "); !table && len(line) > 61 || strings.ContainsFunc(line, func(r rune) bool { return r > 127 }) {
+			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}
 }

@@ -64,14 +64,32 @@ func openAPI(ctx context.Context, a *agent.Agent, version string, log *slog.Logg
 			log.Warn("no API", "error", err)
 		}
 	}
-	if c.Metrics.Listen != "" {
-		l, err := net.Listen("tcp", c.Metrics.Listen)
-		if err != nil {
-			return fmt.Errorf("metrics: %w", err)
-		}
+	l, err := listenMetrics(c.Metrics.Listen, a.DryRun(), log)
+	if l != nil {
 		serve("metrics", func() error { return s.ServePublic(ctx, l) })
 	}
-	return nil
+	return err
+}
+
+// listenMetrics opens the TCP port, if one is configured. An agent needs it. A dry run goes
+// on without it: the agent that runs beside it has the port, and the dry run has its socket.
+func listenMetrics(address string, dry bool, log *slog.Logger) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	if dry {
+		log.Warn("no metrics on metrics.listen: they are on the socket of this dry run", "error", err)
+		return nil, nil
+	}
+	err = fmt.Errorf("metrics: %w", err)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: end the process that listens there, which may be a dry run of homenode, or name another address in metrics.listen", err)
+	}
+	return nil, err
 }
 
 // Hangups is the first thing that an agent calls, and lasts until the process ends. A SIGHUP

@@ -58,7 +58,7 @@ func NewServer(a Agent, o ServerOptions) (*Server, error) {
 	if name := a.Config().API.WriteGroup; name != "" {
 		var err error
 		if gid, err = agent.GroupID(name); err != nil {
-			return nil, fmt.Errorf("api: write_group: %w", err)
+			return nil, fmt.Errorf("api.write_group: %w", err)
 		}
 	}
 	s.write = func(p unix.Peer) bool { return p.UID == 0 || gid >= 0 && p.In(uint32(gid)) }

@@ -23,7 +23,7 @@ func Listen(c agent.APIConfig) (net.Listener, error) {
 	if c.Group != "" {
 		var err error
 		if gid, err = agent.GroupID(c.Group); err != nil {
-			return nil, fmt.Errorf("api: group: %w", err)
+			return nil, fmt.Errorf("api.group: %w", err)
 		}
 		mode = 0o660
 	}

@@ -165,3 +165,11 @@ func TestMostConnections(t *testing.T) {
 		t.Error("no room after the first one ended")
 	}
 }
+
+// A group that does not exist is said as --check says it.
+func TestListenUnknownGroup(t *testing.T) {
+	_, err := Listen(agent.APIConfig{Socket: filepath.Join(t.TempDir(), "s"), Group: "nosuchgroup"})
+	if want := `api.group: the group "nosuchgroup" does not exist: make it ('groupadd --system nosuchgroup'), or remove the setting`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

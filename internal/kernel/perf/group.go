@@ -101,6 +101,9 @@ func (m *Meter) Open(dir string, cpus []int, clock bool) (*Group, error) {
 		if err1 == nil {
 			return g, nil
 		}
+		if errors.Is(err1, ErrNoEvents) && err != nil {
+			break // why there is none was said by the list before
+		}
 		if err = err1; !noPMU(err) {
 			break
 		}
