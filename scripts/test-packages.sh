@@ -62,7 +62,7 @@ sources=$(apt-get indextargets --format '$(ORIGIN) deb $(REPO_URI) $(RELEASE) $(
 	sed -n 's/^Debian \(deb .* bookworm[^ ]* main\)$/\1/p' | sort -u)
 eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
 [ -z "${http_proxy:-}" ] || export http_proxy
-echo "$sources" | mmdebstrap --quiet --mode=root --variant=essential '' "$work/root" - > "$work/mmdebstrap.log" 2>&1 || { tail "$work/mmdebstrap.log" >&2; fail "mmdebstrap failed"; }
+echo "$sources" | mmdebstrap --quiet --mode=root --variant=essential --include=passwd '' "$work/root" - > "$work/mmdebstrap.log" 2>&1 || { tail "$work/mmdebstrap.log" >&2; fail "mmdebstrap failed"; }
 files() { (cd "$work/root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./tmp -o -path ./var/cache \) -prune -o -type f -print | sort) && grep homenode "$work/root/etc/group" || true; }
 cp "$deb" "$work/root/tmp/1.deb"
 dpkg-deb -R "$deb" "$work/tree" && sed -i 's/^Version: .*/&+test/' "$work/tree/DEBIAN/control"
@@ -70,6 +70,7 @@ dpkg-deb -Zgzip -z1 --root-owner-group -b "$work/tree" "$work/root/tmp/2.deb" > 
 in_root() { chroot "$work/root" "$@" > "$work/said" 2>&1 || { cat "$work/said" >&2; fail "$* failed in the chroot"; }; }
 files | grep -v -e '^./etc/group' -e '^./etc/gshadow' > "$work/before"
 in_root dpkg -i /tmp/1.deb
+grep -q "^homenode:" "$work/root/etc/group" || fail "the installation made no group homenode"
 in_root homenode topo --shape four
 in_root dpkg -i /tmp/2.deb
 in_root dpkg -r homenode

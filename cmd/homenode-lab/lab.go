@@ -37,7 +37,7 @@ type labFlags struct {
 
 // inGuest are the commands that run inside the lab.
 func inGuest() []*cobra.Command {
-	return []*cobra.Command{labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labCount(), labProbe(), labHot(), labArm()}
+	return []*cobra.Command{labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labCount(), labProbe(), labHot(), labIsolate(), labArm()}
 }
 
 func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {

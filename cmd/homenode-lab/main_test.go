@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 // No QEMU: the error says what to install.
 func TestNoQEMU(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if code, text := clitest.RunCaught(t, rootCommand(), "run", "two", "true", "--shapes", "../../lab/shapes"); code != exit.Bad || !strings.Contains(text, "qemu-system-x86") {
+	if code, text := clitest.RunCaught(t, rootCommand(), "run", "two", "true", "--shapes", "../../lab/shapes", "--lab", t.TempDir()); code != exit.Bad || !strings.Contains(text, "qemu-system-x86") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }

@@ -107,9 +107,11 @@ func TestSimLists(t *testing.T) {
 		if code != 0 || !strings.Contains(out, c.want) || !strings.Contains(strings.ToLower(out), "modelled") {
 			t.Errorf("exit code %d, %s", code, out)
 		}
-		var all []struct{ Name, About string }
+		var all struct {
+			Entries []struct{ Name, About string }
+		}
 		code, out, _ = runWith("sim", c.what, "-o", "json")
-		if err := json.Unmarshal([]byte(out), &all); code != 0 || err != nil || len(all) == 0 || all[0].Name == "" {
+		if err := json.Unmarshal([]byte(out), &all); code != 0 || err != nil || len(all.Entries) == 0 || all.Entries[0].Name == "" {
 			t.Errorf("exit code %d, %v, %s", code, err, out)
 		}
 	}

@@ -28,7 +28,8 @@ func handoverCommand() *cobra.Command {
 		Short: "Make the running agent continue as the program that is installed now, with its bindings",
 		Long: "For upgrades. The agent ends its round and becomes the program that now stands where it was started from, in the\n" +
 			"same process: nothing is put back or bound again. If the new program cannot take over, everything is put back as\n" +
-			"after a kill. Exit codes: 1: the agent continues as it was, or ended; 4: no agent runs.",
+			"after a kill. Exit codes: 1: the agent continues as it was, or ended; 3: it continues as it was, because calls\n" +
+			"about processes do not return, so that it cannot be replaced now: try again later; 4: no agent runs.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
@@ -102,8 +103,13 @@ func awaitHandover(ctx context.Context, dir string, before agent.Status) error {
 		if !serve.Runs(before.PID) {
 			return fmt.Errorf("the agent, pid %d, has ended: its log says why; what it set is put back by its service, its next start or 'homenode restore'", before.PID)
 		}
-		if now, err := agent.ReadStatus(dir); err == nil && now.PID == before.PID && now.Started.After(before.Started) {
-			return nil
+		if now, err := agent.ReadStatus(dir); err == nil && now.PID == before.PID {
+			if now.Started.After(before.Started) {
+				return nil
+			}
+			if err := refusedSince(before, now); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -111,4 +117,17 @@ func awaitHandover(ctx context.Context, dir string, before agent.Status) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// refusedSince says why the agent refused, if it has since another status.
+func refusedSince(before, now agent.Status) error {
+	h := now.Handover
+	if h == nil || before.Handover != nil && !h.At.After(before.Handover.At) {
+		return nil
+	}
+	err := fmt.Errorf("the agent, pid %d, continues as the old program: %s", now.PID, h.Error)
+	if h.Later {
+		return exit.With(exit.Partly, err)
+	}
+	return err
 }

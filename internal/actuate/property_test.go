@@ -428,7 +428,7 @@ func TestRenumbering(t *testing.T) {
 		for i, h := range hosts {
 			h.Shape(ids[i], 2, unit.GiB)
 			for k := range random {
-				line(h, "workload %s cpu=1 cpus=0-5 anon=%dMiB,%dMiB,10MiB local=30000 remote=%d", workload(k), 30*(k+1), 10*k, 10000*k)
+				line(h, "workload %s cpu=1 cpus=0-5 anon=%dMiB,%dMiB,10MiB local=30000 remote=%d", workload(k), 30*(k+1), 10*k, 17000*k)
 			}
 		}
 		draws := []*rand.Rand{rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 4))}
@@ -441,7 +441,7 @@ func TestRenumbering(t *testing.T) {
 				if r.IntN(3) == 0 {
 					a = action.Action{Kind: action.Unbind, Workload: id}
 				}
-				line(h, "workload %s local=%d remote=%d", workload(r.IntN(random)), r.IntN(50000), r.IntN(50000))
+				line(h, "workload %s local=%d remote=%d", workload(r.IntN(random)), r.IntN(50000), r.IntN(83000))
 				w := h.Window()
 				resident(t, w)
 				next, steps, outcomes := Step(h.Machine, cfg, states[i], []action.Action{a}, w)

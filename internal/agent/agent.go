@@ -78,7 +78,8 @@ type Agent struct {
 
 	beside  *Beside // only in a dry run
 	control control.Loop
-	quiet   int // consecutive windows without a step
+	quiet   int  // consecutive windows without a step
+	alarmed bool // the last decision leaves open whether a neighbour must be isolated
 
 	policy   mao.State
 	reasons  []action.Reason // of this round

@@ -5,6 +5,7 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/actuate"
+	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
@@ -159,6 +161,19 @@ func TestDecisionPeriod(t *testing.T) {
 	}
 	if a.period() != 10*time.Second {
 		t.Error("not calm")
+	}
+}
+
+// A contention that is not decided yet ends the calm, as a step does: the windows that decide
+// it come at the short period.
+func TestDecisionPeriodOfAlarm(t *testing.T) {
+	a := &Agent{o: Options{Config: Config{Period: time.Second, CalmPeriod: 10 * time.Second}, Log: slog.New(slog.DiscardHandler)}}
+	for _, alarmed := range []bool{false, true} {
+		a.quiet, a.alarmed = calmAfter, alarmed
+		a.noteDecided(control.Round{})
+		if calm := a.period() != time.Second; calm == alarmed {
+			t.Errorf("alarmed %v: calm is %v", alarmed, calm)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"homenode/internal/control"
 	"homenode/internal/exit"
 	"homenode/internal/journal"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/policy/mao"
 	"homenode/internal/window"
 )
@@ -49,6 +51,13 @@ type handover struct {
 	Excluded []Excluded            `json:"excluded,omitempty"`
 }
 
+// Handover is one that was refused: the agent continues as the program that it was.
+type Handover struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
+	Later bool      `json:"later"` // it may succeed later, without a change
+}
+
 // HandOver makes the agent replace its program after this round. It is safe to call at
 // any time, from any goroutine.
 func (a *Agent) HandOver() {
@@ -68,6 +77,17 @@ func (a *Agent) handOver(ctx context.Context) {
 		err = a.o.Exec(data)
 	}
 	a.o.Log.Error("the program is not replaced: this one continues", "error", err)
+	a.tellRefused(Handover{At: time.Now().Round(0), Error: err.Error(), Later: errors.Is(err, unix.ErrNoAnswer)})
+}
+
+// tellRefused puts it into status and View now: 'homenode handover' waits for it.
+func (a *Agent) tellRefused(h Handover) {
+	a.status.Handover = &h
+	if v, ok := a.View(); ok {
+		v.Status.Handover = &h
+		a.view.Store(&v)
+	}
+	a.wrote("status", a.status.write(a.o.Config.StateDir, a.readers))
 }
 
 // mayHandOver refuses what the new program could not continue with.

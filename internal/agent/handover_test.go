@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -17,6 +17,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -28,7 +29,7 @@ func TestHandoverKeepsBindings(t *testing.T) {
 		a, w := newLoop(t, 2, unit.GiB)
 		a.wake = make(chan struct{}, 1)
 		var data []byte
-		a.o.Exec = func(d []byte) error { data = d; return errors.New("no such program") }
+		a.o.Exec = func(d []byte) error { data = d; return fmt.Errorf("hand over: %w", unix.ErrNoAnswer) }
 		a.Exclude("/other", time.Now().Add(24*time.Hour))
 		var rounds int
 		run(t, a,
@@ -38,6 +39,9 @@ func TestHandoverKeepsBindings(t *testing.T) {
 			func() { time.Sleep(30 * testPeriod) })
 		if data == nil || w.seen() <= rounds {
 			t.Fatalf("handed over %d bytes; %d rounds, then %d", len(data), rounds, w.seen())
+		}
+		if v, _ := a.View(); v.Status.Handover == nil || !v.Status.Handover.Later || !strings.Contains(v.Status.Handover.Error, unix.ErrNoAnswer.Error()) {
+			t.Errorf("the status does not say why it was refused: %+v", v.Status.Handover)
 		}
 		var h handover
 		if err := json.Unmarshal(data, &h); err != nil {

@@ -165,7 +165,9 @@ func (h host) Read(ctx context.Context) (window.Window, error) {
 func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Action) {
 	a.record(w)
 	a.deciding = time.Now()
-	a.policy, actions, a.reasons = mao.Step(m, a.o.Config.MAO, a.policy, w)
+	before := a.policy
+	a.policy, actions, a.reasons = mao.Step(m, a.o.Config.MAO, before, w)
+	a.alarmed = a.policy.Alarmed(a.o.Config.MAO.Isolate, before, w.Seq)
 	return actions
 }
 
@@ -178,7 +180,7 @@ func (a *Agent) noteDecided(r control.Round) {
 	}
 	a.noteDecisions(r.Window, r.Actions, a.reasons)
 	a.noteWays(r.Window, actuate.News(r.Before, r.After, r.Own))
-	if a.quiet++; len(r.Steps)+len(action.Decided(r.Actions)) > 0 || r.After.Undecided() {
+	if a.quiet++; len(r.Steps)+len(action.Decided(r.Actions)) > 0 || r.After.Undecided() || a.alarmed {
 		a.quiet = 0
 	}
 }

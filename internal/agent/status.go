@@ -64,6 +64,7 @@ type Status struct {
 	Totals     Totals           `json:"totals,omitzero"`
 	Excluded   []Excluded       `json:"excluded,omitempty"`  // excluded through the API
 	Reload     *Reloaded        `json:"reload,omitempty"`    // the last reload
+	Handover   *Handover        `json:"handover,omitempty"`  // the last one that was refused
 	Decisions  string           `json:"decisions,omitempty"` // path of the decision log
 }
 

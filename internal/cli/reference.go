@@ -4,8 +4,10 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,11 +46,24 @@ func manPages(root *cobra.Command, dir string) error {
 		return exit.BadInput(fmt.Errorf("write man pages: %w", err))
 	}
 	prepare(root)
-	day := time.Unix(0, 0) // a page does not depend on the day of the build
+	day, err := pagesDay(os.Getenv("SOURCE_DATE_EPOCH"))
+	if err != nil {
+		return err
+	}
 	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name() + " " + Version, Manual: "homenode", Date: &day}, dir); err != nil {
 		return fmt.Errorf("write man pages: %w", err)
 	}
 	return nil
+}
+
+// pagesDay is the date on the pages: that of the commit if the build names it, and never that
+// of the build.
+func pagesDay(epoch string) (time.Time, error) {
+	seconds, err := strconv.ParseInt(cmp.Or(epoch, "0"), 10, 64)
+	if err != nil {
+		return time.Time{}, exit.BadInput(fmt.Errorf("read SOURCE_DATE_EPOCH: %w", err))
+	}
+	return time.Unix(seconds, 0).UTC(), nil
 }
 
 // Reference is a program's help in one file, a section for each command.

@@ -73,7 +73,11 @@ func describe(changes []Change) string {
 		case c.Release:
 			c.New += ", then what it was"
 		}
-		all = append(all, c.String()+" = "+c.New)
+		said := c.String() + " = " + c.New
+		if c.Note != "" {
+			said += " (" + c.Note + ")"
+		}
+		all = append(all, said)
 	}
 	return strings.Join(all, ", ")
 }

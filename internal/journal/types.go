@@ -35,6 +35,8 @@ type Change struct {
 	// the setting is released at once. The file still has what a killed process wrote
 	// without fsync, and a machine that crashed has nothing left to put back.
 	Brief bool
+	// Note is said in the outcome: what of the step this change leaves out, and why.
+	Note string
 }
 
 // Current is the present value of a setting and the ID of its cgroup: a cgroup that was

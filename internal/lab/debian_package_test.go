@@ -4,32 +4,26 @@ package lab
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// debianPackages returns the package that 'make packages' made and the same one with a higher
-// version, without compression.
-func debianPackages(t *testing.T) (first, second []byte) {
+// putPackages puts the package that 'make packages' made into the guest, /tmp/1.deb, and makes
+// the same one with a higher version of it there, /tmp/2.deb.
+func putPackages(t *testing.T, g *Guest) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(root, "build/packages/homenode_*_amd64.deb"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("want one package: run 'make packages' first: %q, %v", found, err)
 	}
-	dir := t.TempDir()
-	higher := filepath.Join(dir, "higher.deb")
-	script := `dpkg-deb -R "$1" "$2/tree" && sed -i 's/^Version: .*/&+test/' "$2/tree/DEBIAN/control" && dpkg-deb -Zgzip -z1 --root-owner-group -b "$2/tree" "$3" > /dev/null`
-	if out, err := exec.Command("sh", "-c", script, "sh", found[0], dir, higher).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	data, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	for path, data := range map[string]*[]byte{found[0]: &first, higher: &second} {
-		if *data, err = os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return first, second
+	putLarge(t, g, "/tmp/1.deb", data)
+	mustRun(t, g, "sh", "-ec", `cd /tmp; dpkg-deb -R 1.deb tree; sed -i 's/^Version: .*/&+test/' tree/DEBIAN/control
+dpkg-deb -Znone --root-owner-group -b tree 2.deb; rm -r tree`)
 }
 
 // everyFile lists what an installation could leave: files, groups, users, units that are known,
@@ -63,7 +57,6 @@ const mainPID = `systemctl show -p MainPID --value homenode`
 func TestLabDebianPackage(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
-	first, second := debianPackages(t)
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	mustRun(t, g, "sh", "-ec", keepProgram)
@@ -74,8 +67,7 @@ func TestLabDebianPackage(t *testing.T) {
 			t.Logf("the agent's log:\n%s", mustRun(t, g, "sh", "-c", servedLog+" | tail -n 60; systemctl status homenode; true"))
 		}
 	})
-	mustPut(t, g, "/tmp/1.deb", first)
-	mustPut(t, g, "/tmp/2.deb", second)
+	putPackages(t, g)
 	mustRun(t, g, "sh", "-ec", startServed+"rm /usr/bin/homenode")
 	files := mustRun(t, g, "sh", "-c", everyFile)
 	free := mustRun(t, g, "sh", "-c", showServed)

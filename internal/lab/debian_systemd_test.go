@@ -36,16 +36,22 @@ func putTests(t *testing.T, g *Guest, pkg, to string) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, g, "sh", "-c", "rm -f "+to+".gz")
-	for rest := packed.Bytes(); len(rest) > 0; {
-		part := rest[:min(len(rest), maxPut)]
-		rest = rest[len(part):]
+	putLarge(t, g, to+".gz", packed.Bytes())
+	mustRun(t, g, "sh", "-c", fmt.Sprintf("gzip -dc %s.gz > %s && chmod 755 %s && rm %s.gz", to, to, to, to))
+}
+
+// putLarge writes a file of any size in the guest.
+func putLarge(t *testing.T, g *Guest, to string, data []byte) {
+	t.Helper()
+	mustRun(t, g, "sh", "-c", "rm -f "+to)
+	for len(data) > 0 {
+		part := data[:min(len(data), maxPut)]
+		data = data[len(part):]
 		if err := g.Put(t.Context(), to+".part", 0o644, part); err != nil {
 			t.Fatal(err)
 		}
-		mustRun(t, g, "sh", "-c", fmt.Sprintf("cat %s.part >> %s.gz", to, to))
+		mustRun(t, g, "sh", "-c", fmt.Sprintf("cat %s.part >> %s && rm %s.part", to, to, to))
 	}
-	mustRun(t, g, "sh", "-c", fmt.Sprintf("gzip -dc %s.gz > %s && chmod 755 %s && rm %s.gz %s.part", to, to, to, to, to))
 }
 
 // runTests runs the tests of a name, and requires that each has run.

@@ -10,25 +10,12 @@ import (
 	"testing"
 )
 
-// The agent, on a CPU of its own, knows how the victim does alone, and isolates on its
-// default steps. Only its patience is shorter than the default: a round takes it about a
-// second of these CPUs.
-const isolateConfig = `
-period: 2s
-events: perf
-cgroups: ["/iso/*"]
-reserved_cpus: "3"
-services:
-  - {name: victim, match: "/iso/victim", approved: true, target_local_ratio: 0.99}
-mao: {make_room: false, backoff_windows: 1, isolate: {min_past: 4, after: 2, watch: 3}}
-`
-
 const setUpIsolate = `
 for c in victim loud; do mkdir -p /sys/fs/cgroup/iso/$c; done
 echo "+cpuset +cpu +memory" > /sys/fs/cgroup/iso/cgroup.subtree_control
-ln -sf /bin/homenode /bin/homenode-agent`
+ln -sf /bin/homenode-lab /bin/homenode-lab-x`
 
-const tearDownIsolate = `killall -9 homenode-load homenode-agent; while pidof homenode-load homenode-agent >/dev/null; do sleep 0.05; done
+const tearDownIsolate = `killall -9 homenode-load homenode-lab-x; while pidof homenode-load homenode-lab-x >/dev/null; do sleep 0.05; done
 homenode restore >/dev/null; rm -f /tmp/iso-*; for c in victim loud .; do rmdir /sys/fs/cgroup/iso/$c; done; true`
 
 // inCgroup starts a load in a cgroup, in the background.
@@ -36,11 +23,12 @@ func inCgroup(cgroup, args string) string {
 	return fmt.Sprintf("(echo 0 > /sys/fs/cgroup%s/cgroup.procs; exec homenode-load %s </dev/null >/dev/null 2>&1) & ", cgroup, args)
 }
 
-const startAgent = "taskset 8 env GOMAXPROCS=1 GOGC=off homenode-agent agent --config /etc/iso.yaml </dev/null >/dev/null 2>/tmp/iso-agent.log &"
+const isolateLoud = `rm -f /tmp/iso-on; taskset 8 homenode-lab-x isolate --workload /iso/loud --cache 0.25 --bandwidth 0.4 --ready /tmp/iso-on </dev/null >/tmp/iso-log 2>&1 &
+until [ -e /tmp/iso-on ]; do kill -0 $! || { cat /tmp/iso-log >&2; exit 1; }; sleep 0.1; done`
 
-// A victim whose working set fits the LLC, and a stream that pollutes it: homenode's agent
-// finds the polluter by what resctrl counts, and isolates it. The victim regains at least
-// 80 % of what it lost, in work per model cycle. Nothing is left at the end, nor after a
+// A victim whose working set fits the LLC, and a stream that pollutes it: isolated by
+// homenode's own applier, at the tightest of the policy's default steps, the victim regains at
+// least 80 % of what it lost, in work per model cycle. Nothing is left at the end, nor after a
 // kill.
 func TestLabResctrlIsolation(t *testing.T) {
 	resctrlThorough(t)
@@ -48,43 +36,22 @@ func TestLabResctrlIsolation(t *testing.T) {
 	g := like(t, "sapphire-rapids")
 	t.Cleanup(func() { mustRun(t, g, "sh", "-c", tearDownIsolate) })
 	withResctrl(t, g, "")
-	mustPut(t, g, "/etc/iso.yaml", []byte(isolateConfig))
 	mustRun(t, g, "sh", "-c", setUpIsolate)
 	untouched := mustRun(t, g, "find", resctrlAt)
-	mustRun(t, g, "sh", "-c", startAgent)
-	defer func() {
-		if t.Failed() {
-			t.Logf("agent: %s", mustRun(t, g, "sh", "-c", "tail -n 40 /tmp/iso-agent.log; homenode status; homenode why victim; homenode why loud; true"))
-		}
-	}()
-	bindVictim(t, g)
-	mustRun(t, g, "sh", "-c", inCgroup("/iso/victim", "chase --threads 1 --ws 192KiB --bind-cpu 1 --out /tmp/iso-victim.json")+"true")
-	mustRun(t, g, "sleep", "6")
-	phase(t, g, 1, 20)
-	mustRun(t, g, "sh", "-c", inCgroup("/iso/loud", "stream --threads 1 --ws 8MiB --bind-cpu 0 --bind-mem 0")+"true")
-	phase(t, g, 2, 0)
-	waitFor(t, g, "an isolated polluter", func() bool { return isolated(t, g) != "" })
-	phase(t, g, 3, 24) // the second step follows, where the first was not enough
+	mustRun(t, g, "sh", "-c", inCgroup("/iso/victim", "chase --threads 1 --ws 192KiB --bind-cpu 1 --bind-mem 0 --ready /tmp/iso-victim --out /tmp/iso-victim.json")+"until [ -e /tmp/iso-victim ]; do sleep 0.1; done")
+	phase(t, g, 1, 4)
+	phase(t, g, 0, 0)
+	mustRun(t, g, "sh", "-c", inCgroup("/iso/loud", "stream --threads 1 --ws 8MiB --bind-cpu 0 --bind-mem 0 --ready /tmp/iso-loud")+"until [ -e /tmp/iso-loud ]; do sleep 0.1; done; sleep 1")
+	phase(t, g, 2, 4)
+	phase(t, g, 0, 0)
+	mustRun(t, g, "sh", "-c", isolateLoud)
 	class := isolated(t, g)
-	phase(t, g, 4, 16)
-	phase(t, g, 5, 0)
-	mustRun(t, g, "sh", "-c", "killall -TERM homenode-load; while pidof homenode-load >/dev/null; do sleep 0.1; done")
+	mustRun(t, g, "sleep", "1")
+	phase(t, g, 4, 4)
+	phase(t, g, 0, 0)
+	mustRun(t, g, "sh", "-c", "killall -TERM homenode-load; while pidof homenode-load >/dev/null; do sleep 0.1; done; true")
 	judgeVictim(t, g, class)
-	killIsolating(t, g, untouched)
-}
-
-// bindVictim has the agent bind the victim's cgroup: a load that is as large as a node's CPUs and
-// whose memory is elsewhere is what it binds for.
-func bindVictim(t *testing.T, g *Guest) {
-	t.Helper()
-	mustRun(t, g, "sh", "-c", inCgroup("/iso/victim", "chase --threads 2 --ws 6MiB --shared --thp off --ready /tmp/iso-ready")+"true")
-	waitFor(t, g, "a bound victim", func() bool {
-		return strings.Contains(mustRun(t, g, "sh", "-c", "homenode status || true"), " bound ")
-	})
-	mustRun(t, g, "sh", "-c", "killall -9 homenode-load; while pidof homenode-load >/dev/null; do sleep 0.1; done; true")
-	if nodes := strings.TrimSpace(mustRun(t, g, "cat", "/sys/fs/cgroup/iso/victim/cpuset.cpus.effective")); nodes != "0-1" {
-		t.Fatalf("the victim is bound to CPUs %s, want node 0's: the agent's own CPU is node 1's", nodes)
-	}
+	endIsolating(t, g, untouched)
 }
 
 // phase begins one of the loads' phases, and lets some seconds of the guest's pass.
@@ -127,20 +94,22 @@ func judgeVictim(t *testing.T, g *Guest, class string) {
 	}
 }
 
-// killIsolating kills the agent while a neighbour is isolated.
-func killIsolating(t *testing.T, g *Guest, untouched string) {
+// endIsolating ends the applier by SIGTERM and, isolating again, by SIGKILL.
+func endIsolating(t *testing.T, g *Guest, untouched string) {
 	t.Helper()
-	if isolated(t, g) == "" {
-		t.Error("the isolation ended before the agent")
+	const end = "killall %s homenode-lab-x; while pidof homenode-lab-x >/dev/null; do sleep 0.05; done"
+	mustRun(t, g, "sh", "-c", fmt.Sprintf(end, "-TERM"))
+	if left := mustRun(t, g, "find", resctrlAt); left != untouched {
+		t.Errorf("left behind in resctrl after SIGTERM:\n%s\nbefore:\n%s", left, untouched)
 	}
-	mustRun(t, g, "sh", "-c", endAgent)
+	mustRun(t, g, "sh", "-c", inCgroup("/iso/loud", "hold --ws 64KiB")+isolateLoud)
+	mustRun(t, g, "sh", "-c", fmt.Sprintf(end, "-9"))
 	if isolated(t, g) == "" {
 		t.Error("a kill took the group away")
 	}
 	mustRun(t, g, "homenode", "restore")
-	mustRun(t, g, "sh", "-c", "taskset 8 homenode-agent agent --config /etc/iso.yaml --rounds 1 2>&1")
 	if left := mustRun(t, g, "find", resctrlAt); left != untouched {
-		t.Errorf("left behind in resctrl:\n%s\nbefore:\n%s", left, untouched)
+		t.Errorf("left behind in resctrl after a kill and restore:\n%s\nbefore:\n%s", left, untouched)
 	}
 }
 
@@ -161,11 +130,11 @@ func TestLabResctrlRotation(t *testing.T) {
 		mustRun(t, g, "sh", "-c", "killall -9 homenode-load homenode-agent; while pidof homenode-load homenode-agent >/dev/null; do sleep 0.05; done; rmdir /sys/fs/cgroup/turn/* /sys/fs/cgroup/turn; true")
 	})
 	withResctrl(t, g, "rmids=5")
-	mustPut(t, g, "/etc/iso.yaml", []byte(rotateConfig))
+	mustPut(t, g, "/etc/turn.yaml", []byte(rotateConfig))
 	for i := range workloads {
 		mustRun(t, g, "sh", "-c", fmt.Sprintf("mkdir -p /sys/fs/cgroup/turn/w%d; ", i)+inCgroup(fmt.Sprintf("/turn/w%d", i), fmt.Sprintf("chase --threads 1 --ws 4MiB --bind-cpu %d --bind-mem 0", i%2))+"true")
 	}
-	mustRun(t, g, "sh", "-c", "ln -sf /bin/homenode /bin/homenode-agent; "+startAgent)
+	mustRun(t, g, "sh", "-c", "ln -sf /bin/homenode /bin/homenode-agent; taskset 8 env GOMAXPROCS=1 GOGC=off homenode-agent agent --config /etc/turn.yaml </dev/null >/dev/null 2>/tmp/turn.log &")
 	seen, worst := map[string]bool{}, 0
 	waitFor(t, g, "a group for each workload", func() bool {
 		names := strings.Fields(mustRun(t, g, "sh", "-c", "ls "+resctrlAt+"/mon_groups"))

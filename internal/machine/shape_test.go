@@ -135,9 +135,9 @@ func TestShapeDefaults(t *testing.T) {
 // Each edit of the plain shape breaks one rule; the error says which and where.
 func TestShapeRefuses(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
-		{"about:", "abuot:", `parse bad.yaml: line 2: malformed: unknown field "abuot"` + "\n    2 | abuot: for this test"},
+		{"about:", "abuot:", `parse bad.yaml: line 2: malformed: unknown field "abuot": did you mean about?` + "\n    2 | abuot: for this test\n      | ^"},
 		{"about: for", "name: again\nabout: for", `line 2: malformed: "name" is already defined in line 1`},
-		{"{cpus: 0-1,", "{cpus: 0-1, cpu: 1,", `line 4: malformed: unknown field "cpu"`},
+		{"{cpus: 0-1,", "{cpus: 0-1, cpu: 1,", `line 4: malformed: nodes[0]: unknown field "cpu": did you mean cpus?`},
 		{"name: plain", "name: The Plain", `line 1: malformed: name: "The Plain" is not a name`},
 		{"cpus: 0-1", "cpus: 0-x", `line 4: malformed: nodes[0].cpus: parse cpu list "0-x"`},
 		{"cpus: 0-1", "cpus: [0, 1]", "line 4: malformed: nodes[0].cpus: it is a list: want one value"},

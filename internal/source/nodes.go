@@ -44,8 +44,17 @@ func liveNodes() nodeReader {
 //	netdev:eth0    the node of a device; also pci:, block:, file:, ip:
 //
 // Plain ids are read without a look at this machine.
-func Nodes(flag, text string) (set.NodeSet, error) {
-	nodes, err := liveNodes().nodes(strings.TrimSpace(text))
+func Nodes(flag, text string) (set.NodeSet, error) { return liveNodes().flag(flag, text) }
+
+// NodesOf are Nodes of a machine that was read before.
+func NodesOf(m machine.Machine, flag, text string) (set.NodeSet, error) {
+	r := liveNodes()
+	r.machine = func() (machine.Machine, error) { return m, nil }
+	return r.flag(flag, text)
+}
+
+func (r nodeReader) flag(flag, text string) (set.NodeSet, error) {
+	nodes, err := r.nodes(strings.TrimSpace(text))
 	if err != nil {
 		return set.NodeSet{}, fmt.Errorf("--%s: %w", flag, err)
 	}

@@ -19,12 +19,13 @@ import (
 // Classes prints the classes of workloads. own is the file of constants, if there is
 // one; calibrated says that it has all constants of the machine.
 func Classes(w io.Writer, r interference.Result, own string, calibrated bool) error {
-	from, right := own, "In the lab the class of 20 real programs was right for 14 if they were seen alone, for 18 if alone and squeezed, and\nfor 5 if only squeezed. It was not tried on hardware."
+	from, right := own, "Of 18 real programs that others measured, a class is told for 13 from windows alone, and sheep or not is right for all 13.\n"+
+		"In the lab the class of 18 of 20 real programs was right if they were seen with less of a cache, too."
 	if own == "" {
 		from = "the defaults, from simulated machines"
 	}
 	if !calibrated {
-		right = "In the lab, with constants of simulated machines, the class of 20 real programs was right for 8."
+		right = "Without constants of this machine, classes of workloads that were seen with less of a cache rest on simulated machines."
 	}
 	fmt.Fprintf(w, "%d windows, %s to %s\nconstants: %s\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), render.Printable(from))
 	out, t := terminal(), tableOf("WORKLOAD", "CLASS", "HURT", "HARM", "REMOTE", "SENSITIVE", "HOLDS OF A CACHE", "MARGIN", "WINDOWS")

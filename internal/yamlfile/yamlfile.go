@@ -162,17 +162,17 @@ func (p *Problem) Unwrap() error { return p.kind }
 
 // Problems are the problems that an error joins, in order.
 func Problems(err error) []*Problem {
-	var p *Problem
-	switch e := err.(type) {
-	case nil:
+	if err == nil {
 		return nil
-	case interface{ Unwrap() []error }:
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Problem
-		for _, one := range e.Unwrap() {
+		for _, one := range joined.Unwrap() {
 			all = append(all, Problems(one)...)
 		}
 		return all
 	}
+	var p *Problem
 	if errors.As(err, &p) {
 		return []*Problem{p}
 	}

@@ -107,7 +107,9 @@ func (r release) document(tree, name string) error {
 		}
 	}
 	man := filepath.Join(tree, "usr/share/man/man1")
-	if out, err := exec.Command(program, "reference", "--man", man).CombinedOutput(); err != nil {
+	pages := exec.Command(program, "reference", "--man", man)
+	pages.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.epoch.Unix()))
+	if out, err := pages.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s reference --man: %w: %s", name, err, out)
 	}
 	if err := compressAll(man); err != nil {

@@ -37,7 +37,7 @@ type armChoice struct {
 // choose makes the arms that the flags name. Arms that are impossible on this
 // machine are left out with a note.
 func (f RepeatOptions) choose(m machine.Machine, l launch.Limits) ([]arm, []string, error) {
-	nodes, err := source.Nodes("nodes", f.Nodes)
+	nodes, err := source.NodesOf(m, "nodes", f.Nodes)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,9 @@ type hung struct {
 	done <-chan struct{}
 }
 
+// underWay is the number of calls, of every Patience of this process, that have not returned.
+var underWay atomic.Int64
+
 // Try reads in the background, and gives up after limit with ErrNoAnswer. The reading then
 // continues, and its process is not read again before it has ended. So read must not write
 // what the caller uses after an error. The path is for the message.
@@ -55,8 +59,10 @@ func (p *Patience) Do(pids []int, over <-chan time.Time, call func()) (left bool
 		return false, fmt.Errorf("%w: %d processes do not answer, this one or others", ErrNoAnswer, n)
 	}
 	done := make(chan struct{})
+	underWay.Add(1)
 	go func() {
 		defer close(done)
+		defer underWay.Add(-1)
 		call()
 	}()
 	select {

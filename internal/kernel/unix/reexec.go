@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,9 +29,15 @@ const maxHanded = 256 << 20
 //
 //  1. The data is in memory that only this process has. If the process ends at any point,
 //     the data is gone with it, and no later process can take it for its own.
-//  2. A SIGHUP or SIGUSR2 that arrives before the new program listens must not end the
+//  2. execve(2) ends all other threads first, and waits for each. One that waits for the memory
+//     map of a process (Patience) does not end before that process lets it, which may be never.
+//     With such a thread Reexec refuses: ErrNoAnswer.
+//  3. A SIGHUP or SIGUSR2 that arrives before the new program listens must not end the
 //     process: both are ignored until then. An ignored signal stays so across execve(2).
 func Reexec(path string, data []byte) error {
+	if err := allReturn(endCall); err != nil { // 2
+		return fmt.Errorf("hand over to %s: %w", path, err)
+	}
 	fd, err := unix.MemfdCreate("homenode-handover", 0) // (1) not closed by execve
 	if err != nil {
 		return fmt.Errorf("hand over: make memory: %w", err)
@@ -44,8 +51,25 @@ func Reexec(path string, data []byte) error {
 		return fmt.Errorf("hand over: %w", err)
 	}
 	env := append(withoutHanded(os.Environ()), handedEnv+"="+strconv.Itoa(fd))
-	signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2) // 2
+	signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2) // 3
 	return fmt.Errorf("hand over to %s: %w", path, unix.Exec(path, os.Args, env))
+}
+
+// endCall is how long Reexec waits for calls under way. Those that nothing holds up return in
+// less; longer delays the refusal, and with it the next round.
+const endCall = 2 * time.Second
+
+// allReturn waits until no call of a Patience is under way.
+func allReturn(limit time.Duration) error {
+	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		n := underWay.Load()
+		if n == 0 {
+			return nil
+		}
+		if !time.Now().Before(end) {
+			return fmt.Errorf("%w: processes whose memory maps are locked hold up %d calls of this one, which cannot be replaced before they return: try again later, or end those processes", ErrNoAnswer, n)
+		}
+	}
 }
 
 func withoutHanded(env []string) (kept []string) {

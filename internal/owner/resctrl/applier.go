@@ -55,7 +55,8 @@ func GroupOf(s journal.Setting) (string, bool) {
 // Config of an Applier.
 type Config struct {
 	// Peak is bytes/s of a domain (an L3 cache), which AMD's and mba_MBps' numbers need.
-	// nil: unknown, and bandwidth is refused there.
+	// nil: unknown. Then bandwidth is not limited there, and a class of bandwidth alone is
+	// refused.
 	Peak func(domain int) unit.Bytes
 	// DirectOwners: workloads of these owners are isolated although homenode leaves them
 	// alone.
@@ -128,50 +129,65 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 		group.New, group.Original = "", true
 		return []journal.Change{group}, nil
 	}
-	limits, err := a.plan(step.Workload, *step.Class)
+	limits, left, err := a.plan(step.Workload, *step.Class)
 	if err != nil {
 		return nil, err
 	}
 	a.of[resctrl.ControlName(step.Workload)] = step.Workload
 	return []journal.Change{
 		group,
-		{Setting: Setting(step.Workload, Schemata), New: limits.String()},
+		{Setting: Setting(step.Workload, Schemata), New: limits.String(), Note: left},
 		// The group must be found again after a crash; its threads need not.
 		{Setting: Setting(step.Workload, Tasks), New: all, Brief: true},
 	}, nil
 }
 
-// plan checks that a workload may have a group, and returns what to write into it.
-func (a *Applier) plan(workload string, c action.Class) (resctrl.Schemata, error) {
+// plan checks that a workload may have a group. It returns what to write into it, and what
+// it leaves out.
+func (a *Applier) plan(workload string, c action.Class) (limits resctrl.Schemata, left string, err error) {
 	if err := a.mayAct(workload); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	acts, mbps, err := a.open()
 	if err != nil {
-		return nil, fmt.Errorf("isolate %s: %w", workload, err)
+		return nil, "", fmt.Errorf("isolate %s: %w", workload, err)
 	}
 	info, err := resctrl.ReadInfo(acts)
 	if err != nil {
-		return nil, fmt.Errorf("isolate %s: %w", workload, err)
+		return nil, "", fmt.Errorf("isolate %s: %w", workload, err)
 	}
 	if err := a.hasRoom(acts, info, workload); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	now, err := resctrl.ReadSchemata(acts, "")
 	if err != nil {
-		return nil, fmt.Errorf("isolate %s: %w", workload, err)
+		return nil, "", fmt.Errorf("isolate %s: %w", workload, err)
 	}
+	limits, left, err = a.limits(info, c, now, mbps)
+	if err != nil {
+		return nil, "", refuse(workload, err.Error())
+	}
+	return limits, left, nil
+}
+
+// limits are a class's schemata. Where only its bandwidth cannot be limited (no MB, or
+// absolute numbers and an unknown peak), its cache is limited all the same; left says so.
+func (a *Applier) limits(info resctrl.Info, c action.Class, now resctrl.Schemata, mbps bool) (s resctrl.Schemata, left string, err error) {
 	of := resctrl.Percent
 	if c.Bandwidth > 0 {
-		if of, err = a.unit(mbps); err != nil {
-			return nil, refuse(workload, err.Error())
-		}
+		of, err = a.unit(mbps)
 	}
-	limits, err := info.Schemata(c, now, of, a.cfg.Peak)
-	if err != nil {
-		return nil, refuse(workload, err.Error())
+	if err == nil {
+		s, err = info.Schemata(c, now, of, a.cfg.Peak)
 	}
-	return limits, nil
+	if err == nil || c.Cache == 0 || c.Bandwidth == 0 {
+		return s, "", err
+	}
+	cache, failed := info.Schemata(action.Class{Cache: c.Cache}, now, of, a.cfg.Peak)
+	if failed != nil { // not the bandwidth alone
+		return nil, "", err
+	}
+	return cache, "only its cache is limited: " + err.Error(), nil
 }
 
 func refuse(workload, why string) error {

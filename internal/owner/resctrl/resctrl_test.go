@@ -193,6 +193,38 @@ func (h *host) theirs(group string) {
 	}
 }
 
+// The policy's default steps limit cache and bandwidth. Where the bandwidth cannot be
+// limited, the cache is limited alone, and the outcome says so.
+func TestCacheAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(h *host)
+		want   string
+	}{
+		"AMD":    {cpuinfo("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nstepping\t: 1\n"), "needs a profile"},
+		"vendor": {cpuinfo("processor\t: 0\nvendor_id\t: CentaurHauls\n"), "not known: /proc/cpuinfo names"},
+		"no MBA": {func(h *host) { h.fs.Extra["info/MB/num_closids"] = "0" }, "cannot be limited here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := boot(t)
+			a := h.open()
+			defer h.close()
+			c.before(h)
+			for _, step := range []action.Step{class("/a", 0.5, 0.7), class("/a", 0.2, 0.4)} {
+				o := h.j.Wrap(a).Apply(ctx, step)
+				if o.Status != action.Done || !strings.Contains(o.Detail, "only its cache is limited: ") || !strings.Contains(o.Detail, c.want) {
+					t.Errorf("%s: %s", o.Status, o.Detail)
+				}
+			}
+			if got := text(h, "/a"); got != "MB:0= 100;1= 100 L3:0=3c000;1=3c000" {
+				t.Error(got)
+			}
+			if o := h.j.Wrap(a).Apply(ctx, class("/a", 0, 0)); o.Status != action.Done || len(h.fs.Groups()) != 0 {
+				t.Errorf("give back: %s: %s", o.Status, o.Detail)
+			}
+		})
+	}
+}
+
 // Another process changes our group's limits: reported, not fought; the group is removed
 // all the same.
 func TestDrift(t *testing.T) {

@@ -84,6 +84,95 @@ func wantSaid(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// The victim's working set fits the caches: it reads next to nothing from DRAM until a
+// neighbour pollutes them. That time is its past all the same.
+func TestIsolateForWhatFitsTheCaches(t *testing.T) {
+	p := newPair(t)
+	reads := func(local uint64) {
+		p.h.Load("/victim").LocalLoads, p.h.Load("/victim").RemoteLoads = unit.Measured(local, "test"), unit.Measured(local/10, "test")
+	}
+	reads(p.cfg.MinLoads / 2)
+	wantSaid(t, p.tick(t, 60))
+	reads(1000 * p.cfg.MinLoads)
+	p.stall = 800
+	wantSaid(t, p.tick(t, 3), "isolate /loud 50.0%/70.0%")
+	reads(p.cfg.MinLoads / 2)
+	p.stall = 200
+	wantSaid(t, p.tick(t, 300))
+	if q := p.st.find("/victim").Quality; q == nil || !q.Held || q.Neighbour != "/loud" {
+		t.Fatalf("what helped is not kept: %+v", q)
+	}
+}
+
+// A walk through the caches stalls nearly always, polluted or not: 90 % of its cycles and then
+// 98 % are five times the time.
+func TestIsolateWhatStallsNearlyAlways(t *testing.T) {
+	p := newPair(t)
+	p.stall = 900
+	wantSaid(t, p.tick(t, 60))
+	p.stall = 910
+	wantSaid(t, p.tick(t, 20))
+	p.stall = 980
+	wantSaid(t, p.tick(t, 3), "isolate /loud 50.0%/70.0%")
+	p.stall = 1000
+	p.tick(t, 1)
+	if q := p.st.find("/victim").Quality; !(q.Ratio > 5 && q.Ratio < 1000) {
+		t.Errorf("%+v", q)
+	}
+}
+
+// A busy thread uses a little less than a CPU in one window, and a little more in another: that
+// is the same load.
+func TestIsolateAtWholeCPUs(t *testing.T) {
+	p := newPair(t)
+	p.h.Load("/victim").CPU = unit.Measured(1.996, "test")
+	wantSaid(t, p.tick(t, 60))
+	p.stall = 400
+	p.h.Load("/victim").CPU = unit.Measured(2.004, "test")
+	wantSaid(t, p.tick(t, 3), "isolate /loud 50.0%/70.0%")
+	for cpus := 1.0; cpus <= 64; cpus *= 2 {
+		if a, b, c := loadOf(cpus*0.96), loadOf(cpus*1.04), loadOf(cpus*1.42); a != b || c != b+1 || loadOf(2*cpus) != b+2 {
+			t.Errorf("%v CPUs: %d, %d, %d", cpus, a, b, c)
+		}
+	}
+}
+
+// While it is open whether a neighbour is to blame, or whether a step helps, the next window is
+// wanted soon. Once that is known it is not, whatever the victim does then.
+func TestAlarmed(t *testing.T) {
+	p := newPair(t)
+	windows := func(n int) (alarms int) {
+		for range n {
+			before := p.st
+			p.tick(t, 1)
+			if p.st.Alarmed(p.cfg.Isolate, before, p.h.Seq) {
+				alarms++
+			}
+		}
+		return alarms
+	}
+	if n := windows(40); n != 0 {
+		t.Errorf("%d alarms while it does well", n)
+	}
+	p.stall = 400
+	if n := windows(3); n != 3 {
+		t.Errorf("%d alarms in 3 windows until the isolation", n)
+	}
+	p.stall = 200
+	if n := windows(40); n < p.cfg.Isolate.Watch-1 || n > p.cfg.Isolate.Watch {
+		t.Errorf("%d alarms while a step is watched for %d windows", n, p.cfg.Isolate.Watch)
+	}
+	p.h.Load("/victim").Waiting = unit.UnknownValue[unit.Ratio]("test")
+	p.stall = 400
+	if n := windows(40); n != 0 {
+		t.Errorf("%d alarms for a victim that cannot be judged", n)
+	}
+	p.cfg.Isolate.Enabled = false
+	if n := windows(1); n != 0 {
+		t.Error("an alarm although isolation is off")
+	}
+}
+
 // The victim does worse than its own past without lack of CPU. The loudest neighbour is
 // isolated; this helps a little, so a tighter step follows; that helps, so it stays, and is
 // given back after a while.

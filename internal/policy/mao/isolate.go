@@ -456,7 +456,7 @@ func (r *round) contention(l *load) []action.Number {
 	name, v := q.Metric, metricNamed(l, q.Metric)
 	n := figure(name, v, metricUnits[name])
 	if at, ok := q.like(loadOf(l.CPU.Or(0))); ok {
-		n = number(name, v, q.Past[at].Mean*(1+float64(r.cfg.Isolate.Rise)), metricUnits[name])
+		n = number(name, v, r.cfg.Isolate.limit(name, q.Past[at].Mean), metricUnits[name])
 	}
 	numbers := []action.Number{
 		n, timesItsPast(q.Ratio, q.Worse > 0),
@@ -473,4 +473,4 @@ func timesItsPast(ratio float64, known bool) action.Number {
 	return figure("times_its_past", derived(ratio, known, "mean of windows of the same load"), "times")
 }
 
-var metricUnits = map[string]string{"latency": "s", "uncore_penalty": "cycles", "memory_stall_ratio": "ratio", "misses_per_instruction": "1/instruction"}
+var metricUnits = map[string]string{"latency": "s", "uncore_penalty": "cycles", stallRatio: "ratio", "misses_per_instruction": "1/instruction"}

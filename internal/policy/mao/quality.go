@@ -61,17 +61,23 @@ const (
 	mostLikes, mostTried = 16, 16
 )
 
-// loadOf puts CPU use into half octaves; loads within one are alike. It uses Frexp, which
-// is exact everywhere.
+// loadOf puts CPU use into half octaves; loads within one are alike. Powers of two are in the
+// middle of theirs: busy threads use whole CPUs, a little less in one window and a little more
+// in the next. It uses Frexp, which is exact everywhere.
 func loadOf(cpus float64) int {
 	part, exp := math.Frexp(cpus)
-	return 2*exp + b2i(part >= math.Sqrt2/2)
+	return 2*exp + b2i(part >= quarter) + b2i(part >= threeQuarters)
 }
+
+// The powers of two that end half octaves: 2^(1/4 − 1) and 2^(3/4 − 1).
+const quarter, threeQuarters = 0.5946035575013605, 0.8408964152537145
 
 // metrics are the figures it is judged by; the first that is known is used: the latency
 // that its service reports, the uncore penalty, the memory stall ratio, misses per
 // instruction. More is worse.
-var metrics = [...]string{"latency", "uncore_penalty", "memory_stall_ratio", "misses_per_instruction"}
+var metrics = [...]string{"latency", "uncore_penalty", stallRatio, "misses_per_instruction"}
+
+const stallRatio = "memory_stall_ratio"
 
 // metricNamed is the metric of that name, with its source.
 func metricNamed(l *load, name string) unit.Value[float64] {
@@ -99,7 +105,7 @@ func metricOf(l *load, name string) float64 {
 		if a, ok := l.UncoreRequests.Get(); ok && a > 0 && l.UncoreWaits.Known() {
 			return float64(l.UncoreWaits.Or(0)) / float64(a)
 		}
-	case "memory_stall_ratio":
+	case stallRatio:
 		cycles, okC := l.Cycles.Get()
 		stalls, okS := l.StallCycles.Get()
 		if okC && okS && cycles > 0 && stalls <= cycles {
@@ -168,9 +174,11 @@ const mostAway = 0.05
 
 // assess compares a bound workload with its past, and extends the past. A workload that is
 // not at home, lacks CPU or has no figures is not judged: that neither counts nor resets,
-// and earlier findings are no reason to act in this window.
+// and earlier findings are no reason to act in this window. Few DRAM reads are no reason not
+// to judge: what fits the caches reads little until a neighbour pollutes them, and that time
+// is its past.
 func (r *round) assess(l *load) (judged bool) {
-	if !l.bound() || l.silent(&r.cfg) || !l.CPU.Known() || r.starved(l) || !r.atHome(l) {
+	if !l.bound() || l.idle(&r.cfg) || !l.CPU.Known() || r.starved(l) || !r.atHome(l) {
 		return false
 	}
 	name, x := l.metric()
@@ -187,10 +195,10 @@ func (r *round) assess(l *load) (judged bool) {
 	switch {
 	case !ok:
 		l.Quality = q.learn(at, Like{Load: load, Mean: x, Windows: 1}, true)
-	case q.Past[at].Windows >= r.cfg.Isolate.MinPast && x > float64(q.Past[at].Mean*(1+float64(r.cfg.Isolate.Rise))):
+	case q.Past[at].Windows >= r.cfg.Isolate.MinPast && x > r.cfg.Isolate.limit(name, q.Past[at].Mean):
 		next := *q
 		next.Well = 0
-		ratio := x / q.Past[at].Mean
+		ratio := timesPast(name, x, q.Past[at].Mean)
 		if next.Worse++; next.Worse > 1 {
 			ratio = (ratio + next.Ratio) / 2
 		}
@@ -204,6 +212,58 @@ func (r *round) assess(l *load) (judged bool) {
 	}
 	return true
 }
+
+// Alarmed reports that window seq, with which before became s, leaves something open: a bound
+// workload did worse than its past and no neighbour is isolated for it yet, or the latest step
+// has not been watched for Watch windows. Then the next window should come soon, as After and
+// Watch count windows.
+func (s State) Alarmed(c Isolate, before State, seq uint64) bool {
+	if !c.Enabled {
+		return false
+	}
+	for i := range s.Workloads {
+		m := &s.Workloads[i]
+		q := m.Quality
+		switch {
+		case q == nil || m.Nodes.IsEmpty():
+		case q.Neighbour != "":
+			if !q.Held && seq-q.Since <= uint64(c.Watch) {
+				return true
+			}
+		case q.Worse > 0 && seq >= q.Quiet:
+			if was := before.find(m.Workload).Quality; was == nil || was.Worse != q.Worse {
+				return true // it was judged in this window
+			}
+		}
+	}
+	return false
+}
+
+// A stall ratio cannot rise above 1. What stalls in 90 % of its cycles, as a walk through the
+// caches does, and then in 98 %, takes five times as long for each cycle in which it does not
+// stall; the ratio itself has risen by 9 %. So a stall ratio counts as the larger of both:
+// the multiple of its past, and that of the time for the same work.
+
+// limit is the value of a metric above which it is worse than its past.
+func (c Isolate) limit(metric string, past float64) float64 {
+	most := float64(past * (1 + float64(c.Rise)))
+	if metric == stallRatio {
+		most = min(most, 1-(1-past)/(1+float64(c.Rise)))
+	}
+	return most
+}
+
+// timesPast is by what factor a metric is worse than its past.
+func timesPast(metric string, x, past float64) float64 {
+	times := x / past
+	if metric == stallRatio && past < 1 {
+		times = max(times, (1-past)/max(1-x, leastWork))
+	}
+	return times
+}
+
+// leastWork is the least share of cycles without a stall that is told from none.
+const leastWork = 0.001
 
 // neighbour of a nil quality is none.
 func (q *Quality) neighbour() string {
