@@ -220,7 +220,7 @@ func (c Config) factors() error {
 // the machine's measured profile: what all CPUs together read from a node, else what its
 // own CPUs read. With nil nothing changes.
 func (c Config) WithProfile(p *profile.Profile) Config {
-	if p == nil {
+	if p == nil || p.BandwidthDoubt() != "" {
 		return c
 	}
 	limits := map[int]unit.Bytes{}

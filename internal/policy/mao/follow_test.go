@@ -498,6 +498,10 @@ func TestWithProfile(t *testing.T) {
 	if got := cfg.WithProfile(p).NodeBandwidth; !reflect.DeepEqual(got, map[int]unit.Bytes{0: 9e9, 1: 7}) || len(cfg.NodeBandwidth) != 1 {
 		t.Errorf("%v", got)
 	}
+	p.Bandwidth[1].Figure, p.Peak = profile.FigureOf([]float64{8e9}), nil // more than node 0 reads of its own
+	if got := cfg.WithProfile(p).NodeBandwidth; p.BandwidthDoubt() == "" || !reflect.DeepEqual(got, map[int]unit.Bytes{1: 7}) {
+		t.Errorf("a profile that contradicts itself gives limits: %v", got)
+	}
 	if got := DefaultConfig().WithProfile(&profile.Profile{}); got.NodeBandwidth != nil {
 		t.Errorf("%v", got.NodeBandwidth)
 	}
