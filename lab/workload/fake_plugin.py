@@ -4,16 +4,28 @@
 
 fake_plugin.py SYSFS MHZ [--dead] [--stall]: makes SYSFS/bus/pci/devices/0000:00:04.0 and then
 drives model_cycles at MHZ, echoing state into applied, until SIGTERM.  --dead never
-answers a state; --stall lets the clock stand.  Offsets are those of homenode_lab.h.
+answers a state; --stall lets the clock stand.  Offsets are those of homenode_lab.h, which
+also gives the layout's version.
 """
 
 import mmap
 import os
+import re
 import struct
 import sys
 import time
 
 STATE, APPLIED, CYCLES = 512, 1024, 1032
+HEADER = os.path.join(os.path.dirname(__file__), "../include/homenode_lab.h")
+
+
+def defined(name: str) -> int:
+    """The number that the header defines name as."""
+    with open(HEADER, encoding="utf-8") as f:
+        value = re.search(rf"^#define {name}\s+(0x[0-9a-f]+|\d+)", f.read(), re.M)
+    if value is None:
+        raise SystemExit(f"fake_plugin: {HEADER} does not define {name} as a number")
+    return int(value[1], 0)
 
 
 def main() -> None:
@@ -27,7 +39,8 @@ def main() -> None:
     with open(path + ".new", "wb+") as f:
         f.truncate(1 << 20)
         m = mmap.mmap(f.fileno(), 1 << 20)
-    for offset, value in zip(range(0, 64, 8), (0x42414C45444E4F48, 3, 2, 2, 1, mhz, 4, 512 << 10)):
+    magic, version = defined("HOMENODE_LAB_MAGIC"), defined("HOMENODE_LAB_VERSION")
+    for offset, value in zip(range(0, 64, 8), (magic, version, 2, 2, 1, mhz, 4, 512 << 10)):
         struct.pack_into("<Q", m, offset, value)
     struct.pack_into("<Q", m, 4096 + 8 * 2, 1000)  # vcpu 0: user loads
     struct.pack_into("<Q", m, 4096 + 8 * 34, 24)  # vcpu 0: kernel loads
