@@ -3,8 +3,9 @@
 # need on Debian 12; elsewhere they name what is missing.
 GO ?= go
 export GOTOOLCHAIN ?= local
-# -trimpath: another clone of the same commit finds what this one has compiled.
-export GOFLAGS ?= -buildvcs=false -trimpath
+# -trimpath: another clone of the same commit finds what this one has compiled. It is added to
+# flags of the environment: without it every clone compiles all packages anew.
+export GOFLAGS := -buildvcs=false -trimpath $(GOFLAGS)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
@@ -35,6 +36,7 @@ man: build ## man pages of both programs: build/man
 
 reference: build ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
 	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
+	@scripts/exit-codes.sh
 	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
 packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages

@@ -57,6 +57,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "with --pilot: time that a comparison may take")
 	cli.OutputFlag(cmd, &f.output)
 	f.lab.addBin(cmd)
+	cli.Exits(cmd, "3", "interrupted: the complete runs are kept")
 	f.lab.cgroup = "v2"
 	return cmd
 }

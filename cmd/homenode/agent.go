@@ -37,8 +37,7 @@ func agentCommand() *cobra.Command {
 		Long: "Watches the cgroups of its configuration, binds approved services whose local access ratio is below\n" +
 			"target, moves their memory home, and puts everything back when it ends. After a kill, the next start\n" +
 			"(or 'homenode restore') puts back what was left.\n\n" +
-			"--check reads the configuration and starts nothing: exit code 0 means that the agent would start, 2 that it\n" +
-			"would not. --dry-run decides and reports, and at its end says what it would have done; 'homenode status',\n" +
+			"--check reads the configuration and starts nothing. --dry-run decides and reports, and at its end says what it would have done; 'homenode status',\n" +
 			"'why' and 'reload' find it while it runs. --observe decides nothing, and can run for weeks. Both work\n" +
 			"without root, with what that allows.",
 		Example: "  homenode agent --check --config agent.yaml\n  homenode agent --config agent.yaml --dry-run\n  homenode agent --observe",
@@ -50,6 +49,7 @@ func agentCommand() *cobra.Command {
 			return o.run(cmd)
 		},
 	}
+	cli.Exits(cmd, "0", "ended as asked; --check: the agent would start", "2", "bad configuration, or something that must be there is not; --check: the agent would not start")
 	cmd.Flags().StringVar(&o.file, "config", "", "configuration file (YAML); without it no service is approved or bound")
 	cmd.Flags().StringVar(&o.state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+"; without root ~/.local/state/homenode)")
 	cmd.Flags().StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the agent itself")
@@ -174,7 +174,7 @@ func restoreCommand() *cobra.Command {
 		Short: "Put back every setting that a killed homenode left changed, and thaw what it left frozen",
 		Long: "Puts back what is on record, the CPUs of single threads included. If the record is damaged, it puts back\n" +
 			"the rest, keeps what it cannot read, and lists cgroups that look as if homenode had set them, each with the\n" +
-			"command that undoes it. The exit code is then 3. Check these cgroups, then run 'homenode restore --forget-damage'.",
+			"command that undoes it. Check these cgroups, then run 'homenode restore --forget-damage'.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
@@ -200,6 +200,7 @@ func restoreCommand() *cobra.Command {
 			return errors.Join(sayRestored(cmd, output, dry, restored), restoreResult(dry, restored, err))
 		},
 	}
+	cli.Exits(cmd, "3", "some settings could not be put back, or the record is damaged", "4", "there was nothing to put back")
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "report what would be put back, but change nothing")

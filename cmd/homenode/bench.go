@@ -52,6 +52,7 @@ func benchCommand() *cobra.Command {
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd, f) },
 	}
+	cli.Exits(cmd, "3", "stopped, or the budget was too small: --resume continues")
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", "", "file of the profile; it is replaced once there is something to save (default "+rootProfile+", for other users than root homenode/profile.json in $XDG_STATE_HOME or ~/.local/state)")
 	flags.BoolVar(&f.resume, "resume", false, "continue with the existing profile")

@@ -28,8 +28,7 @@ func handoverCommand() *cobra.Command {
 		Short: "Make the running agent continue as the program that is installed now, with its bindings",
 		Long: "For upgrades. The agent ends its round and becomes the program that now stands where it was started from, in the\n" +
 			"same process: nothing is put back or bound again. If the new program cannot take over, everything is put back as\n" +
-			"after a kill. Exit codes: 1: the agent continues as it was, or ended; 3: it continues as it was, because calls\n" +
-			"about processes do not return, so that it cannot be replaced now: try again later; 4: no agent runs.",
+			"after a kill.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
@@ -58,6 +57,8 @@ func handoverCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cli.Exits(cmd, "1", "the agent continues as it was, or ended",
+		"3", "it continues as it was, because calls about processes do not return: try again later", "4", "no agent runs")
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
 	cmd.Flags().DurationVar(&wait, "wait", 2*time.Minute, "time that the agent may take: it ends its round first")

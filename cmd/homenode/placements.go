@@ -40,6 +40,7 @@ func placementsCommand() *cobra.Command {
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return showPlacements(cmd, f) },
 	}
+	cli.Exits(cmd, "3", "a part could not be read, or is not plausible: a line on stderr says so")
 	addMachineFlags(cmd, &f.Machine)
 	cmd.Flags().IntVar(&f.VCPUs, "vcpus", 0, "number of vCPUs (threads that run at once) of the workload")
 	cmd.Flags().StringVar(&f.links, "links", "", "table of the bandwidths between nodes")

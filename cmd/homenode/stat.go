@@ -47,6 +47,7 @@ func statCommand() *cobra.Command {
 			return stat(cmd.Context(), cmd.OutOrStdout(), o)
 		},
 	}
+	cli.Exits(cmd, "3", "something could not be read: a line on stderr says so")
 	cmd.Flags().StringVar(&o.workload, "workload", "", "workload to show: its cgroup path, or the path's last part")
 	cmd.Flags().StringVar(&o.cgroup, "cgroup", "", "cgroup to show, by its path, /demo/a or its directory")
 	cmd.Flags().StringVar(&o.pids, "pid", "", "processes to show: ids like 12 or 12,34, a part of their command line, or all")

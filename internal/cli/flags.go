@@ -22,6 +22,16 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// AtLeast requires n arguments or more; what says what they are.
+func AtLeast(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < n {
+			return exit.BadInput(fmt.Errorf("want %s, got %d arguments", what, len(args)))
+		}
+		return nil
+	}
+}
+
 // CheckOutput refuses formats that OutputFlag does not offer; more as there.
 func CheckOutput(output string, more ...string) error {
 	if output != "text" && output != "json" && !slices.Contains(more, output) {

@@ -21,12 +21,17 @@ import (
 // documentation.
 func referenceCommand() *cobra.Command {
 	var man string
+	var exits bool
 	cmd := &cobra.Command{
 		Use: "reference", Hidden: true, Args: Exactly(0, "no arguments"),
 		Short: "Print the reference of all commands as Markdown, or write man pages",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if man != "" {
 				return manPages(cmd.Root(), man)
+			}
+			if exits {
+				exitTable(cmd.OutOrStdout(), cmd.Root())
+				return nil
 			}
 			text, err := Reference(cmd.Root())
 			if err != nil {
@@ -37,6 +42,7 @@ func referenceCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&man, "man", "", "write man pages into this folder instead")
+	cmd.Flags().BoolVar(&exits, "exit-codes", false, "print the table of exit codes instead")
 	return cmd
 }
 
