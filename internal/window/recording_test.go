@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -143,7 +144,7 @@ func TestRecordingRefuses(t *testing.T) {
 			t.Errorf("%.60q: %+v, %v; want an error with %q", c.in, got, err, c.want)
 		}
 	}
-	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":3`))); !errors.Is(err, ErrNewer) {
+	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":3`))); !errors.Is(err, schema.ErrNewer) {
 		t.Errorf("got %v, want ErrNewer", err)
 	}
 	if _, err := ReadRecording(strings.NewReader(strings.Repeat("x", maxRecordingLine+1))); err == nil || !strings.Contains(err.Error(), "longer than") {
