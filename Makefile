@@ -31,11 +31,14 @@ build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab
 	@mkdir -p build
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-lab
 
-man: build ## man pages of both programs: build/man
-	@build/homenode reference --man build/man && build/homenode-lab reference --man build/man
+# The programs with the command that documents them: it is in no program that is installed.
+WITH_REFERENCE = CGO_ENABLED=0 $(GO) run -tags reference -ldflags '-X homenode/internal/cli.Version=$(VERSION)'
 
-reference: build ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
-	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
+man: build/version ## man pages of both programs: build/man
+	@$(WITH_REFERENCE) ./cmd/homenode reference --man build/man && $(WITH_REFERENCE) ./cmd/homenode-lab reference --man build/man
+
+reference: build/version ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
+	@$(WITH_REFERENCE) ./cmd/homenode reference > docs/reference/cli.md && $(WITH_REFERENCE) ./cmd/homenode-lab reference > docs/reference/lab.md
 	@scripts/exit-codes.sh
 	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
