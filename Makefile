@@ -36,6 +36,7 @@ man: build ## man pages of both programs: build/man
 reference: build ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
 	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
 	@scripts/exit-codes.sh
+	@build/homenode reference --schemas schema && build/homenode-lab reference --schemas schema
 	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
 packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages

@@ -20,7 +20,7 @@ import (
 // referenceCommand is for the build: it prints every command's help for the
 // documentation.
 func referenceCommand() *cobra.Command {
-	var man string
+	var man, schemas string
 	var exits bool
 	cmd := &cobra.Command{
 		Use: "reference", Hidden: true, Args: Exactly(0, "no arguments"),
@@ -28,6 +28,9 @@ func referenceCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if man != "" {
 				return manPages(cmd.Root(), man)
+			}
+			if schemas != "" {
+				return schemaFiles(cmd.Root(), schemas)
 			}
 			if exits {
 				exitTable(cmd.OutOrStdout(), cmd.Root())
@@ -42,6 +45,7 @@ func referenceCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&man, "man", "", "write man pages into this folder instead")
+	cmd.Flags().StringVar(&schemas, "schemas", "", "write the JSON Schema of each command's output into this folder instead")
 	cmd.Flags().BoolVar(&exits, "exit-codes", false, "print the table of exit codes instead")
 	return cmd
 }

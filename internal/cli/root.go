@@ -30,7 +30,7 @@ func Root(name, short, long string) *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(referenceCommand())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(flagError(err)) })
 	return root
 }
 
