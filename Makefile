@@ -40,6 +40,7 @@ man: build/version ## man pages of both programs: build/man
 reference: build/version ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
 	@$(WITH_REFERENCE) ./cmd/homenode reference > docs/reference/cli.md && $(WITH_REFERENCE) ./cmd/homenode-lab reference > docs/reference/lab.md
 	@scripts/exit-codes.sh
+	@$(WITH_REFERENCE) ./cmd/homenode reference --schemas schema && $(WITH_REFERENCE) ./cmd/homenode-lab reference --schemas schema
 	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
 packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages

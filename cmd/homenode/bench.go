@@ -66,6 +66,7 @@ func benchCommand() *cobra.Command {
 	flags.StringVar(&f.html, "html", "", "file for an HTML page of the profile; -: standard output")
 	flags.StringVar(&f.pictures, "pictures", "", "folder for pictures of the profile (SVG)")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, profile.Profile{})
 	cmd.AddCommand(benchShowCommand())
 	return cmd
 }

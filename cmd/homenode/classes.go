@@ -63,6 +63,7 @@ func classesCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.references, "reference", nil, "NAME=RECORDING of a reference load: rabbit, devil, memory, far or crowded; give all five")
 	cmd.Flags().StringVar(&o.workload, "workload", "", "pattern of the workloads to classify, e.g. '/demo/*'; with --reference: of the load")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, interference.Result{}, views.ConstantsForm{})
 	return cmd
 }
 

@@ -16,8 +16,15 @@ import (
 	"homenode/internal/schema"
 )
 
+// handedOverJSON is what -o json prints.
+type handedOverJSON struct {
+	Schema    int  `json:"schema"` // 1
+	PID       int  `json:"pid"`
+	Continues bool `json:"continues"`
+}
+
 func handoverCommand() *cobra.Command {
-	var file, state, output string
+	var f stateFlags
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "handover",
@@ -27,10 +34,7 @@ func handoverCommand() *cobra.Command {
 			"after a kill.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output); err != nil {
-				return err
-			}
-			c, err := agentConfig(file, state)
+			c, err := f.read()
 			if err != nil {
 				return err
 			}
@@ -46,8 +50,8 @@ func handoverCommand() *cobra.Command {
 			if err := serve.AwaitHandover(ctx, c.StateDir, before); err != nil {
 				return err
 			}
-			if output == "json" {
-				return schema.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "pid": before.PID, "continues": true})
+			if f.output == "json" {
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(handedOverJSON{1, before.PID, true})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the agent, pid %d, continues as the new program; its bindings stayed\n", before.PID)
 			return nil
@@ -55,9 +59,8 @@ func handoverCommand() *cobra.Command {
 	}
 	cli.Exits(cmd, "1", "the agent continues as it was, or ended",
 		"3", "it continues as it was, because calls about processes do not return: try again later", "4", "no agent runs")
-	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
-	cmd.Flags().StringVar(&state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
+	f.add(cmd, "journal and status")
+	cli.Writes(cmd, handedOverJSON{})
 	cmd.Flags().DurationVar(&wait, "wait", 2*time.Minute, "time that the agent may take: it ends its round first")
-	cli.OutputFlag(cmd, &output)
 	return cmd
 }

@@ -24,7 +24,7 @@ import (
 func init() { cli.ForBuild = append(cli.ForBuild, command) }
 
 func command() *cobra.Command {
-	var man string
+	var man, schemas string
 	var exits bool
 	cmd := &cobra.Command{
 		Use: "reference", Hidden: true, Args: cli.Exactly(0, "no arguments"),
@@ -32,6 +32,9 @@ func command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if man != "" {
 				return manPages(cmd.Root(), man)
+			}
+			if schemas != "" {
+				return cli.WriteSchemas(cmd.Root(), schemas)
 			}
 			if exits {
 				cli.ExitTable(cmd.OutOrStdout(), cmd.Root())
@@ -46,6 +49,7 @@ func command() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&man, "man", "", "write man pages into this folder instead")
+	cmd.Flags().StringVar(&schemas, "schemas", "", "write the JSON Schema of each command's output into this folder instead")
 	cmd.Flags().BoolVar(&exits, "exit-codes", false, "print the table of exit codes instead")
 	return cmd
 }
