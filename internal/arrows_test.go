@@ -43,7 +43,7 @@ sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/
 render/words
 control > actuate | replay | interference
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
-snapshot | render/field
+snapshot | render/field | model
 window/windowtest > window
 migration | placement
 action
