@@ -32,6 +32,7 @@ func benchShowCommand() *cobra.Command {
 		},
 	}
 	cli.OutputFlag(cmd, &face, "html")
+	cli.Writes(cmd, profile.Profile{})
 	return cmd
 }
 

@@ -58,10 +58,12 @@ func classesCommand() *cobra.Command {
 			return runClasses(cmd.Context(), cmd.OutOrStdout(), args, o)
 		},
 	}
+	cli.Exits(cmd, "3", "complete, but the recording was cut off", "4", "there is no such workload in it")
 	cmd.Flags().StringVar(&o.constants, "constants", "", "file with constants of the machine, as --reference prints them")
 	cmd.Flags().StringArrayVar(&o.references, "reference", nil, "NAME=RECORDING of a reference load: rabbit, devil, memory, far or crowded; give all five")
 	cmd.Flags().StringVar(&o.workload, "workload", "", "pattern of the workloads to classify, e.g. '/demo/*'; with --reference: of the load")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, interference.Result{}, views.ConstantsForm{})
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/hotness"
+	"homenode/internal/kernel/resctrl"
 	"homenode/internal/owner/cgroup"
 )
 
@@ -96,8 +97,8 @@ func (a *Agent) putSettingsBack() error {
 }
 
 // Restore does what a starting agent does to recover, without starting one: it
-// restores what a killed agent left, thaws what a killed homenode left frozen, and
-// switches off what a killed search for hot pages left on. Thawing does not wait
+// restores what a killed agent left, thaws what a killed homenode left frozen, switches off
+// what a killed search for hot pages left on, and removes a killed monitor's groups. Thawing does not wait
 // until the rest is possible. If an agent is running, it holds the lock, and the
 // error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
@@ -131,7 +132,7 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 		return nil, err
 	}
 	restored, err := j.Restore(ctx, owner)
-	return restored, errors.Join(err, j.Compact(), j.Damage(), j.Close())
+	return restored, errors.Join(err, resctrl.CleanLeft(kernel.Live()), j.Compact(), j.Damage(), j.Close())
 }
 
 // tellSuspects logs settings that may be left over from a damaged journal.

@@ -35,7 +35,7 @@ func Root(name, short, long string) *cobra.Command {
 	for _, command := range ForBuild {
 		root.AddCommand(command())
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(flagError(err)) })
 	return root
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent"
-	"homenode/internal/kernel/cgroup"
 	"homenode/internal/render"
 	"homenode/internal/render/field"
 	"homenode/internal/window"
@@ -119,7 +118,7 @@ func stepOutcomes() (all []string) {
 const mostLabel = 128
 
 // labelPairs are the labels of homenode_workload_info; one that is not known is left out.
-func labelPairs(owner string, l cgroup.Labels) []string {
+func labelPairs(owner string, l window.Labels) []string {
 	pairs := []string{"owner", owner}
 	for _, x := range l.All() {
 		pairs = append(pairs, x.Name, render.Clip(x.Value, mostLabel))

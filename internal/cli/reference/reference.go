@@ -24,13 +24,21 @@ import (
 func init() { cli.ForBuild = append(cli.ForBuild, command) }
 
 func command() *cobra.Command {
-	var man string
+	var man, schemas string
+	var exits bool
 	cmd := &cobra.Command{
 		Use: "reference", Hidden: true, Args: cli.Exactly(0, "no arguments"),
 		Short: "Print the reference of all commands as Markdown, or write man pages",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if man != "" {
 				return manPages(cmd.Root(), man)
+			}
+			if schemas != "" {
+				return cli.WriteSchemas(cmd.Root(), schemas)
+			}
+			if exits {
+				cli.ExitTable(cmd.OutOrStdout(), cmd.Root())
+				return nil
 			}
 			text, err := Markdown(cmd.Root())
 			if err != nil {
@@ -41,6 +49,8 @@ func command() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&man, "man", "", "write man pages into this folder instead")
+	cmd.Flags().StringVar(&schemas, "schemas", "", "write the JSON Schema of each command's output into this folder instead")
+	cmd.Flags().BoolVar(&exits, "exit-codes", false, "print the table of exit codes instead")
 	return cmd
 }
 
