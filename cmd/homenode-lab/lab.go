@@ -66,7 +66,7 @@ func labShapes() *cobra.Command {
 	var f labFlags
 	var output string
 	cmd := &cobra.Command{
-		Use: "shapes", Short: "List the machines that the lab can model", Args: cobra.NoArgs,
+		Use: "shapes", Short: "List the machines that the lab can model", Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
@@ -94,6 +94,7 @@ func labShapes() *cobra.Command {
 	}
 	f.addShapes(cmd)
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, listed{})
 	return cmd
 }
 
@@ -148,9 +149,9 @@ func labShell() *cobra.Command {
 
 func labRun() *cobra.Command {
 	var f labFlags
-	return cli.CompleteArgument(f.addFlags(&cobra.Command{
+	return cli.CompleteArgument(f.addFlags(cli.Exits(&cobra.Command{
 		Use: "run SHAPE -- COMMAND…", Short: "Boot the lab, run one command in it, and end it",
-		Args: cobra.MinimumNArgs(2),
+		Args: cli.AtLeast(2, "a shape and a command"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := labOptions(&f, args[0])
 			if err != nil {
@@ -158,7 +159,7 @@ func labRun() *cobra.Command {
 			}
 			return runInLab(cmd, o, args[1:])
 		},
-	}), shapes.Names)
+	}, cli.AnyExit, "the command's own; 1 or 2 if the lab did not boot or ended")), shapes.Names)
 }
 
 func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {

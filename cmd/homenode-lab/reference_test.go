@@ -10,6 +10,9 @@ import (
 
 func TestReferenceIsUpToDate(t *testing.T) { clitest.Reference(t, rootCommand(), "lab") }
 
+// The page of exit codes is what the commands say.
+func TestExitCodes(t *testing.T) { clitest.ExitCodes(t, rootCommand()) }
+
 func TestManPages(t *testing.T) {
 	clitest.ManPages(t, rootCommand(), map[string]string{"homenode-lab.1": "Exit codes: 0 done", "homenode-lab-sim-run.1": "seed"})
 }

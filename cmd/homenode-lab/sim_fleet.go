@@ -44,12 +44,12 @@ func simFleetCommand() *cobra.Command {
 			"no replica bound. Each replica is a row: its features while it was not bound, and the result of MAO. A\n" +
 			"gain includes the effect of its neighbours' bindings; replicas that were never bound are controls. MAO\n" +
 			"then leaves every replica alone for its first hour, so it binds fewer, and later, than without --dataset.\n\n" +
-			"The run is cut to whole windows. Its first hour, or quarter if that is less, is the warm-up.\n" +
-			"Exit code 4: the run has no row.",
+			"The run is cut to whole windows. Its first hour, or quarter if that is less, is the warm-up.",
 		Example: "  homenode-lab sim fleet --servers 100 --days 1 --mao 0.5\n  homenode-lab sim fleet --servers 200 --days 1 --dataset rows.parquet",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runSimFleet(cmd, f) },
 	}
+	cli.Exits(cmd, "4", "the run has no row: no data set was written")
 	flags := cmd.Flags()
 	flags.IntVar(&f.servers, "servers", 100, "number of servers")
 	flags.Float64Var(&f.days, "days", 1, "time to simulate, days")
@@ -67,6 +67,7 @@ func simFleetCommand() *cobra.Command {
 	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of servers simulated in parallel; the result does not depend on it")
 	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, fleet.Result{})
 	return cmd
 }
 
@@ -97,7 +98,7 @@ func runSimFleet(cmd *cobra.Command, f simFleetFlags) error {
 	}
 	defer set.drop()
 	defer debug.SetGCPercent(debug.SetGCPercent(fleetGC))
-	bar := newFleetBar(cmd.ErrOrStderr())
+	bar := newCountBar(cmd.ErrOrStderr(), "servers")
 	result, err := fleet.Run(cmd.Context(), c, set.sink(), bar.show)
 	bar.end()
 	empty := err == nil && result.DataSet != nil && result.DataSet.Rows == 0

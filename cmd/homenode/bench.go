@@ -52,6 +52,7 @@ func benchCommand() *cobra.Command {
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd, f) },
 	}
+	cli.Exits(cmd, "3", "stopped, or the budget was too small: --resume continues")
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", "", "file of the profile; it is replaced once there is something to save (default "+rootProfile+", for other users than root homenode/profile.json in $XDG_STATE_HOME or ~/.local/state)")
 	flags.BoolVar(&f.resume, "resume", false, "continue with the existing profile")
@@ -65,6 +66,7 @@ func benchCommand() *cobra.Command {
 	flags.StringVar(&f.html, "html", "", "file for an HTML page of the profile; -: standard output")
 	flags.StringVar(&f.pictures, "pictures", "", "folder for pictures of the profile (SVG)")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, profile.Profile{})
 	cmd.AddCommand(benchShowCommand())
 	return cmd
 }
@@ -217,7 +219,7 @@ func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 // to measure.
 func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 	if f.pictures != "" {
-		err = writePictures(f.pictures, p)
+		err = host.WritePictures(f.pictures, p)
 	}
 	err = errors.Join(err, cli.WriteTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
 	if f.html == "-" {

@@ -63,9 +63,8 @@ func doctorCommand() *cobra.Command {
 		Short: "Find what is wrong with this host's placement, what it costs, and the commands to run",
 		Long: "homenode doctor watches the host for a while and says whether NUMA is its bottleneck. Then it lists the\n" +
 			"problems, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.\n\n" +
-			"Findings alone are exit code 0. With --fail-on LEVEL it is 1 if there is a finding of that level or a worse one:\n" +
-			"critical (something fails, or is about to), serious, moderate, minor, unweighed (no figure gives its cost).\n" +
-			"It is 3 if something could not be read and no finding of that level was found.",
+			"Levels of findings for --fail-on: critical (something fails, or is about to), serious, moderate, minor,\n" +
+			"unweighed (no figure gives its cost).",
 		Example: "  homenode doctor\n  homenode doctor --for 30s --fail-on serious\n  homenode doctor -o markdown",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -89,12 +88,15 @@ func doctorCommand() *cobra.Command {
 			return partSnapshoted(s)
 		},
 	}
+	cli.Exits(cmd, "0", "it has looked, whatever it found", "1", "failed; with --fail-on: there is a finding of that level or a worse one",
+		"3", "something could not be read, and there is no finding as of --fail-on")
 	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "time to watch the host")
 	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "saved snapshot to judge instead of the host")
 	cmd.Flags().StringVar(&o.save, "save", "", "file to save the snapshot to")
 	cmd.Flags().StringVar(&o.failOn, "fail-on", "", "least severity of a finding that makes the exit code 1: critical, serious, moderate, minor or unweighed (default: none does)")
 	profileFlag(cmd, &o.profile)
 	cli.OutputFlag(cmd, &o.face, "markdown")
+	cli.Writes(cmd, doctor.Report{})
 	return cmd
 }
 

@@ -45,11 +45,7 @@ func migrateCommand() *cobra.Command {
 			"and the report is printed.\n" +
 			"\n" +
 			"Other users' processes need CAP_SYS_NICE and CAP_SYS_PTRACE. Without\n" +
-			"CAP_SYS_NICE, pages that several processes map stay where they are.\n" +
-			"\n" +
-			"Exit codes: 0 complete, or what a dry run would do; 1 failed; 2 bad input, and\n" +
-			"nothing was moved; 3 something stayed or was not seen, or the move was stopped;\n" +
-			"4 no memory is elsewhere.",
+			"CAP_SYS_NICE, pages that several processes map stay where they are.",
 		Example: "  homenode migrate --workload db --to 1 --dry-run\n" +
 			"  homenode migrate --workload db --to 1\n" +
 			"  homenode migrate --cgroup /prod/db --to 0-1 --from 2-3 --rate 1GB/s --max-stall 5ms\n" +
@@ -59,6 +55,7 @@ func migrateCommand() *cobra.Command {
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runMigrate(cmd, f) },
 	}
+	cli.Exits(cmd, "0", "complete, or what a dry run would do", "3", "something stayed or was not seen, or the move was stopped", "4", "no memory is elsewhere")
 	f.addFlags(cmd)
 	return cmd
 }

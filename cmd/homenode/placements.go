@@ -40,6 +40,7 @@ func placementsCommand() *cobra.Command {
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return showPlacements(cmd, f) },
 	}
+	cli.Exits(cmd, "3", "a part could not be read, or is not plausible: a line on stderr says so")
 	addMachineFlags(cmd, &f.Machine)
 	cmd.Flags().IntVar(&f.VCPUs, "vcpus", 0, "number of vCPUs (threads that run at once) of the workload")
 	cmd.Flags().StringVar(&f.links, "links", "", "table of the bandwidths between nodes")
@@ -49,6 +50,7 @@ func placementsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.png, "png", "", "file for the picture as PNG")
 	profileFlag(cmd, &f.profile)
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, topology.PlacementsForm)
 	return cmd
 }
 

@@ -56,6 +56,7 @@ func recordCommand() *cobra.Command {
 			return host.Record(cmd.Context(), w)
 		},
 	}
+	cli.Exits(cmd, "3", "saved, but a part could not be read, or is not plausible")
 	cmd.Flags().StringVar(&f.out, "out", "", "target: a .tar.gz, or a folder that is created")
 	cmd.Flags().StringVar(&f.root, "root", "", "recorded tree instead of this machine")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the file if it exists")

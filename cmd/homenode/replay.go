@@ -48,10 +48,12 @@ func replayCommand() *cobra.Command {
 			return runReplay(cmd.Context(), cmd.OutOrStdout(), args[0], o)
 		},
 	}
+	cli.Exits(cmd, "3", "complete, but the recording was cut off")
 	cmd.Flags().StringVar(&o.config, "config", "", "file of the other configuration, instead of the recorded one")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "setting to change, e.g. mao.strategy=A; repeatable")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all differences, not only the first ones")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, replay.Result{})
 	return cmd
 }
 

@@ -40,6 +40,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB; without that much room on the nodes or below a cgroup's limit it is not started")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set and the equivalent numactl command; start nothing")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, plan{})
 }
 
 func runCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func runCommand() *cobra.Command {
 		Use:   "run [--nodes NODES] [--policy POLICY] [--cpus CPUS] -- CMD [ARGUMENT]…",
 		Short: "Start a program on given CPUs and with a memory policy, or place shared memory",
 		Long: "The program replaces homenode: same process, same exit code. Its children inherit\n" +
-			"CPUs and policy. If it cannot be started, an error says why, and the exit code is 2.\n\n" +
+			"CPUs and policy. If it cannot be started, an error says why.\n\n" +
 			"  bind                 memory of --nodes only; when it is full, the program is killed\n" +
 			"  preferred            memory of that node while it has some, then of others\n" +
 			"  preferred-many       the same with several nodes (Linux 5.15)\n" +
@@ -73,6 +74,7 @@ func runCommand() *cobra.Command {
 			return runPlaced(cmd, f, args)
 		},
 	}
+	cli.Exits(cmd, cli.AnyExit, "the program's own; 2 if it was not started", "3", "shared memory, with --strict and --move: some pages stayed elsewhere")
 	cmd.Flags().SetInterspersed(false) // flags after CMD belong to CMD, with or without --
 	f.addFlags(cmd)
 	f.segment.addFlags(cmd)

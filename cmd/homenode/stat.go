@@ -19,6 +19,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/snapshot"
@@ -47,6 +48,7 @@ func statCommand() *cobra.Command {
 			return stat(cmd.Context(), cmd.OutOrStdout(), o)
 		},
 	}
+	cli.Exits(cmd, "3", "something could not be read: a line on stderr says so")
 	cmd.Flags().StringVar(&o.workload, "workload", "", "workload to show: its cgroup path, or the path's last part")
 	cmd.Flags().StringVar(&o.cgroup, "cgroup", "", "cgroup to show, by its path, /demo/a or its directory")
 	cmd.Flags().StringVar(&o.pids, "pid", "", "processes to show: ids like 12 or 12,34, a part of their command line, or all")
@@ -54,6 +56,7 @@ func statCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.count, "count", 1, "number of reports; 0: until it is stopped")
 	cmd.Flags().StringVar(&o.root, "root", "/", "recorded tree instead of the running kernel")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, snapshot.Snapshot{})
 	return cmd
 }
 
@@ -71,6 +74,7 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 		return exit.BadInput(err)
 	}
 	defer s.Close()
+	labels := cgroup.Labeller{Root: kernel.At(o.root)}
 	var partly error
 	for i := 0; i < o.count || o.count == 0; i++ {
 		if i > 0 && cfg.Interval == 0 {
@@ -81,6 +85,7 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 			break
 		}
 		if err == nil {
+			labels.Name(&out.Window)
 			err = o.print(w, out, id, i)
 		}
 		if err != nil {

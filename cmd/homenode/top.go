@@ -54,6 +54,7 @@ func topCommand() *cobra.Command {
 			return runTop(cmd.Context(), o)
 		},
 	}
+	cli.Exits(cmd, "3", "the recording of --replay was cut off")
 	f := cmd.Flags()
 	f.DurationVar(&o.period, "period", 2*time.Second, "time between two readings")
 	f.StringVar(&o.config, "config", "", "the agent's configuration file, with cgroups, services and targets")

@@ -42,13 +42,15 @@ func topoCommand() *cobra.Command {
 		Use:   "topo",
 		Short: "Show a machine: nodes, CPUs, caches, memory, distances, devices",
 		Long: "Shows this machine, or the one that --root, --from-hwloc or --shape names.\n\n" +
-			"What the kernel and the firmware do not report is unknown: null in JSON. If a part could not\nbe read or is not plausible, a line on stderr says so, and the exit code is 3.",
+			"What the kernel and the firmware do not report is unknown: null in JSON.",
 		Example: "  homenode topo\n  homenode topo --svg machine.svg\n  homenode topo --png machine.png --pdf machine.pdf\n  homenode topo --root machine.tar.gz -o json\n  homenode topo --profile profile.json\n  homenode topo --hwloc - | lstopo -i - --if xml",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return showTopology(cmd, f) },
 	}
+	cli.Exits(cmd, "3", "a part could not be read, or is not plausible: a line on stderr says so")
 	addMachineFlags(cmd, &f.Machine)
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, topology.Form)
 	cmd.Flags().StringVar(&f.svg, "svg", "", "file for a picture (SVG); -: standard output, without any other output")
 	cmd.Flags().StringVar(&f.png, "png", "", "file for the picture as PNG; -: as above")
 	cmd.Flags().StringVar(&f.pdf, "pdf", "", "file for the picture as PDF; -: as above")

@@ -21,7 +21,6 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent/decisions"
-	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/schema"
@@ -72,7 +71,7 @@ type Status struct {
 type WorkloadStatus struct {
 	ID       string          `json:"id"`
 	Service  string          `json:"service"`
-	Labels   cgroup.Labels   `json:"labels,omitzero"` // what the manager of its cgroup calls it
+	Labels   window.Labels   `json:"labels,omitzero"` // what the manager of its cgroup calls it
 	Features window.Features `json:"features"`
 	Stage    actuate.Stage   `json:"stage,omitempty"` // stage of the binding; "" = not bound
 	Nodes    set.NodeSet     `json:"nodes"`           // nodes that it is bound to
@@ -128,7 +127,15 @@ func (s Status) Named() Status {
 	s.Workloads, s.Window.Workloads, s.Excluded = slices.Clone(s.Workloads), slices.Clone(s.Window.Workloads), slices.Clone(s.Excluded)
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
-		w.ID, w.Reason.Workload, w.Note.Workload = schema.Name(w.ID), schema.Name(w.Reason.Workload), schema.Name(w.Note.Workload)
+		w.ID, w.Reason, w.Note = schema.Name(w.ID), w.Reason.Renamed(schema.Name), w.Note.Renamed(schema.Name)
+		w.Past = slices.Clone(w.Past)
+		for k := range w.Past {
+			w.Past[k].Reason = w.Past[k].Reason.Renamed(schema.Name)
+		}
+	}
+	s.Window.Outcomes = slices.Clone(s.Window.Outcomes)
+	for i, o := range s.Window.Outcomes {
+		s.Window.Outcomes[i] = o.Renamed(schema.Name)
 	}
 	for i := range s.Window.Workloads {
 		s.Window.Workloads[i].ID = schema.Name(s.Window.Workloads[i].ID)

@@ -31,13 +31,13 @@ func TestWhyShowsTheSum(t *testing.T) {
 	const moving = `/a: it is bound
   binding to nodes 1: stage pages
   its remote memory: 512 MiB; 1,200,000 remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.349 CPU-s cost: moving
-    remote_bytes 536,870,912 bytes (measured) from pages by node
-    remote_loads 1,200,000 1/s (measured) from perf r01d3
-    saved_per_load 5.8e-08 s (measured) from profile: latency
-    horizon 600 s (estimated) from configuration
-    cost_per_byte 6.5e-10 cpu_s (estimated) from 0.65 s/GB (MAO)
-    move_cost 0.349 cpu_s (estimated) from 0.65 s/GB (MAO)
-    move_gain 41.76 cpu_s (measured, limit 0.349) from remote loads/s × seconds saved a load × horizon
+    remote_bytes 512 MiB (measured) from pages by node
+    remote_loads 1,200,000 per second (measured) from perf r01d3
+    saved_per_load 58 ns (measured) from profile: latency
+    horizon 10 min (estimated) from configuration
+    cost_per_byte 0.65 ns of CPU time (estimated) from 0.65 s/GB (MAO)
+    move_cost 349 ms of CPU time (estimated) from 0.65 s/GB (MAO)
+    move_gain 41.8 s of CPU time (measured, limit 349 ms of CPU time) from remote loads/s × seconds saved a load × horizon
 `
 	var out strings.Builder
 	if Why(&out, ws); out.String() != moving {
@@ -95,9 +95,9 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 	got := why()
 	for _, want := range []string{
 		"nothing asks for an unbind: it uses 1.00 CPUs, less than the 2.00 that count as all it may use\n",
-		"cpu_of_binding 1 cpus (measured, limit 2)  <- decides\n", "node_ahead_of_others 0.22 ratio (measured, limit 0.125)\n",
+		"cpu_of_binding 1 CPU (measured, limit 2 CPUs)  <- decides\n", "node_ahead_of_others 22% (measured, limit 12.5%)\n",
 		"0.06 CPU-s saved, 2.66e-06 CPU-s cost: not moving: 4 KiB of private memory are elsewhere, and no step is made for 2 MiB or less\n",
-		"private_remote_bytes 4,096 bytes (measured, limit 2,097,152) from pages by node  <- decides\n",
+		"private_remote_bytes 4 KiB (measured, limit 2 MiB) from pages by node  <- decides\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

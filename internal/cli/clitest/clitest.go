@@ -6,6 +6,8 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/cli"
+	"homenode/internal/cli/reference"
 	"homenode/internal/exit"
 	"homenode/internal/golden"
 )
@@ -25,8 +28,31 @@ func Run(root *cobra.Command, args ...string) (code int, stdout, stderr string) 
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	code = cli.Finish(root.Name(), root.ExecuteContext(context.Background()), &errs)
+	cmd, err := root.ExecuteContextC(context.Background())
+	code = cli.Finish(root.Name(), err, &errs)
+	if !cli.Documented(cmd, code) {
+		panic(undocumented(cmd, args, code))
+	}
+	if err := fitsSchema(cmd, out.String()); err != nil {
+		panic(fmt.Sprintf("%s %q: its output is not as schema/%s has it: %v", cmd.CommandPath(), args, cli.SchemaFile(cmd), err))
+	}
 	return code, out.String(), errs.String()
+}
+
+// undocumented is what a test says of an exit code that docs/reference/exit-codes.md lacks.
+func undocumented(cmd *cobra.Command, args []string, code int) string {
+	return fmt.Sprintf("%s %q: exit code %d is not documented: see cli.Exits", cmd.CommandPath(), args, code)
+}
+
+// ExitCodes checks that docs/reference/exit-codes.md has the codes of the commands. 'make
+// reference' writes it.
+func ExitCodes(t *testing.T, root *cobra.Command) {
+	t.Helper()
+	_, table, _ := Run(root, "reference", "--exit-codes")
+	page, err := os.ReadFile("../../docs/reference/exit-codes.md")
+	if err != nil || !strings.Contains(string(page), table) {
+		t.Errorf("docs/reference/exit-codes.md has not the table below (%v): run 'make reference'\n%s", err, table)
+	}
 }
 
 // RunCaught runs a command line as the program does, and returns exit code and
@@ -42,6 +68,9 @@ func RunCaught(t *testing.T, root *cobra.Command, args ...string) (int, string) 
 	defer func() { os.Stderr = old }()
 	code := cli.Run(context.Background(), root, args)
 	w.Close()
+	if cmd, _, err := root.Find(args); err == nil && !cli.Documented(cmd, code) {
+		t.Error(undocumented(cmd, args, code))
+	}
 	text, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +93,7 @@ func WriteFile(t *testing.T, path, text string) string {
 // Reference checks that docs/reference/NAME.md matches the commands. 'make reference' writes it.
 func Reference(t *testing.T, root *cobra.Command, name string) {
 	t.Helper()
-	text, err := cli.Reference(root)
+	text, err := reference.Markdown(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +117,13 @@ func JSONEverywhere(t *testing.T, root *cobra.Command, without map[string]string
 		flag := cmd.LocalFlags().Lookup("output")
 		has := flag != nil && strings.Contains(flag.Usage, "json") && strings.Contains(flag.Usage, "yaml")
 		seen[name] = true
+		if doc, ok := cli.SchemaOf(cmd); has {
+			text, err := json.MarshalIndent(doc, "", "  ")
+			if !ok || err != nil {
+				t.Errorf("%s does not say what it writes: add cli.Writes", name)
+			}
+			golden.Check(t, "../../schema/"+cli.SchemaFile(cmd), append(text, '\n'))
+		}
 		switch why := without[name]; {
 		case !has && why == "":
 			t.Errorf("%s has no -o json: add cli.OutputFlag, or say here why not", name)

@@ -40,17 +40,22 @@ func Full(r action.Reason) string {
 	return fmt.Sprintf("%s: %s [%s]", r.Rule, Sentence(r), strings.Join(parts, "; "))
 }
 
-// Number is "local_access_ratio 0.57 ratio (measured, limit 0.9)".
+// Number is "local_access_ratio 57% (measured, limit 90%)".
 func Number(n action.Number) string {
-	limit := ""
-	if l, ok := n.Limit.Get(); ok {
-		limit = ", limit " + render.Precise(l)
+	v, known := n.Value.Get()
+	l, limited := n.Limit.Get()
+	say := evidence
+	if known && limited && v != l && evidence(v, n.Unit) == evidence(l, n.Unit) {
+		say = exactly
 	}
-	v, ok := n.Value.Get()
-	if !ok {
+	limit := ""
+	if limited {
+		limit = ", limit " + say(l, n.Unit)
+	}
+	if !known {
 		return fmt.Sprintf("%s unknown (%s%s)", n.Name, n.Value.From, limit)
 	}
-	return strings.TrimSpace(n.Name+" "+render.Precise(v)+" "+n.Unit) + fmt.Sprintf(" (%v%s)", n.Value.How, limit)
+	return n.Name + " " + say(v, n.Unit) + fmt.Sprintf(" (%v%s)", n.Value.How, limit)
 }
 
 // Alternative is "nodes 1 *: fits: cost 0.250, …" or "nodes 0: cpu: it needs 1.60 CPUs,

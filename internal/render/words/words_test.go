@@ -162,7 +162,7 @@ func TestFull(t *testing.T) {
 	why := action.Reason{Rule: "mao.skip.one-node", Numbers: []action.Number{
 		number("local_access_ratio", 0.25, 0.9, "ratio"), {Name: "quota", Value: unit.UnknownValue[float64]("no limit is set"), Unit: "cpus"},
 	}}
-	if got, want := Full(why), "mao.skip.one-node: there is only one node with CPUs and memory [local_access_ratio 0.25 ratio (measured, limit 0.9); quota unknown (no limit is set)]"; got != want {
+	if got, want := Full(why), "mao.skip.one-node: there is only one node with CPUs and memory [local_access_ratio 25% (measured, limit 90%); quota unknown (no limit is set)]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got, want := Full(action.Reason{Rule: "brm.home"}), "brm.home: nothing came of the trial: its threads go back to where they were"; got != want {
@@ -216,6 +216,28 @@ func TestInUnit(t *testing.T) {
 	} {
 		if got := inUnit(c.v, c.of); got != c.want {
 			t.Errorf("%v in %q: got %q, want %q", c.v, c.of, got, c.want)
+		}
+	}
+}
+
+// A figure of a list has one unit and the digits that one needs: more only where it and its
+// limit would look alike.
+func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		v, limit float64
+		of       string
+		want     string
+	}{
+		{1, 0.9, "ratio", "x 100% (measured, limit 90%)"}, {0.8996, 0.9, "ratio", "x 89.96% (measured, limit 90%)"},
+		{0.009062, 1.02, "cpus", "x 0.01 CPUs (measured, limit 1.02 CPUs)"}, {0.001234, 2, "cpus", "x 0.001 CPUs (measured, limit 2 CPUs)"},
+		{1.021, 1.02, "cpus", "x 1.021 cpus (measured, limit 1.02 cpus)"}, {1, 2, "cpus", "x 1 CPU (measured, limit 2 CPUs)"},
+		{4096, 2 << 20, "bytes", "x 4 KiB (measured, limit 2 MiB)"}, {0.05, 600, "s", "x 50 ms (measured, limit 10 min)"},
+		{0.349, 41.8, "cpu_s", "x 349 ms of CPU time (measured, limit 41.8 s of CPU time)"}, {1, 3, "replicas", "x 1 replica (measured, limit 3 replicas)"},
+		{1.2e6, 2e6, "1/s", "x 1,200,000 per second (measured, limit 2,000,000 per second)"}, {12, 30, "window", "x window 12 (measured, limit window 30)"},
+		{100, 200, "", "x 100 (measured, limit 200)"},
+	} {
+		if got := Number(action.Number{Name: "x", Value: unit.Measured(c.v, "y"), Limit: unit.Some(c.limit), Unit: c.of}); got != c.want {
+			t.Errorf("%v of %v in %q: got %q, want %q", c.v, c.limit, c.of, got, c.want)
 		}
 	}
 }
