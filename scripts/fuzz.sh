@@ -6,8 +6,10 @@
 # The tests of each package are built once, into build/fuzz.
 #
 # With FUZZLONG=1 instead: ten CPU-minutes for each target if its package, or the input of the
-# package's tests, changed since the last such run. scripts/fuzzed.txt records the runs, one
-# line per target: name, a sum of its sources, CPU-minutes.
+# package's tests, changed since the last such run. FUZZWORKERS at a time (2) work on one
+# target, for as many rounds as its CPU time takes: a busy host makes it longer, not less.
+# scripts/fuzzed.txt records the runs, one line per target: package, name, a sum of its
+# sources, CPU-minutes, inputs tried, commit.
 set -eu
 cd "$(dirname "$0")/.."
 time=${FUZZTIME:-30s}
@@ -18,7 +20,7 @@ corpus=$(go env GOCACHE)/fuzz/homenode # where 'go test -fuzz' keeps what it fou
 n=0
 old=0
 out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+trap 'rm -f "$out" "$out.run"' EXIT
 
 sum_of() { cat "$1"/*.go | sha256sum | cut -c1-16; }
 
@@ -71,7 +73,7 @@ run() {
 
 fuzz() { # package target time: prints a line, and what went wrong
 	echo "fuzz: $1 $2 for $3"
-	log=$(run "$@") || { echo "fuzz: $1 $2: $log"; exit 1; }
+	run "$@" > "$out.run" || { echo "fuzz: $1 $2: $(cat "$out.run")"; exit 1; }
 }
 
 all() { # package target, a line each
@@ -80,9 +82,9 @@ all() { # package target, a line each
 	done | grep -E "${FUZZONLY:-.}"
 }
 
-remember() { # package target sum: it had its ten CPU-minutes
+remember() { # package target sum seconds inputs: it had its ten CPU-minutes
 	grep -v "^$1 $2 " "$done" 2>/dev/null > "$done.new" || true
-	echo "$1 $2 $3 10 $(echo "$log" | sed -n 's/.*execs: \([0-9]*\).*/\1/p' | tail -n 1)" >> "$done.new"
+	echo "$1 $2 $3 $(($4 / 60)) $5 $(git describe --always --dirty --exclude '*')" >> "$done.new"
 	LC_ALL=C sort "$done.new" > "$done"
 	rm -f "$done.new"
 }
@@ -93,12 +95,25 @@ long() { # package target: unless it had its time
 		old=$((old + 1))
 		return
 	fi
-	workers=2
+	workers=${FUZZWORKERS:-2}
+	export GOMAXPROCS="$workers"
 	build "$1"
-	fuzz "$1" "$2" 5m # on two CPUs
-	remember "$1" "$2" "$sum"
+	before=$(seconds)
+	tried=0
+	while spent=$(($(seconds) - before)) && [ "$spent" -lt 600 ]; do
+		fuzz "$1" "$2" "$(((600 - spent) / workers + 1))s"
+		tried=$((tried + $(inputs)))
+	done
+	remember "$1" "$2" "$sum" "$spent" "$tried"
 	n=$((n + 1))
 }
+
+inputs() { # of the last run
+	sed -n 's/.*execs: \([0-9]*\).*/\1/p' "$out" | tail -n 1 | grep . || echo 0
+}
+
+# The CPU time in seconds of what this script started and that has ended.
+seconds() { awk '{ print int(($16 + $17) / '"$(getconf CLK_TCK)"') }' "/proc/$$/stat"; }
 
 case ${1:-} in
 --build) # only this package's tests

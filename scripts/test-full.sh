@@ -40,7 +40,9 @@ piece freeze-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run
 piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v1 -v ./internal/lab
 piece moves env HOMENODE_KILL_POINTS=20 go test -count=1 -timeout 120m -run 'TestLabMigrate(Churn|Killed)' -v ./internal/lab
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
-piece boots env HOMENODE_BOOTS=300 go test -count=1 -timeout 180m -run TestLabBoots -v ./internal/lab
+for part in 1 2 3 4 5; do # 300 boots
+	piece "boots-$part" env HOMENODE_BOOTS=60 go test -count=1 -timeout 60m -run TestLabBoots -v ./internal/lab
+done
 piece suspend env HOMENODE_SUSPEND=1 go test -count=1 -timeout 20m -run TestLabSuspended -v ./internal/lab
 piece clock env HOMENODE_HOSTILE=1 go test -count=1 -timeout 60m -run TestLabClockSteps -v ./internal/lab
 piece hostile scripts/test-hostile.sh
@@ -54,6 +56,7 @@ piece resctrl env HOMENODE_RESCTRL=1 go test -count=1 -timeout 60m -run TestLabR
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'
 piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go test -count=1 -timeout 60m -run "TestLab(Counts|OneClock|Suspended|Links|Handoff|SMT|Flushes|RefusesWrongNodeMap|RefusesMemory)" -v ./internal/lab'
 piece measured scripts/check-measured.sh
+piece model scripts/model.sh test
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh
 {
 	echo "commit $commit, seed $seed, $(date -u +%Y-%m-%dT%H:%MZ)"

@@ -98,7 +98,7 @@ func runSimFleet(cmd *cobra.Command, f simFleetFlags) error {
 	}
 	defer set.drop()
 	defer debug.SetGCPercent(debug.SetGCPercent(fleetGC))
-	bar := newFleetBar(cmd.ErrOrStderr())
+	bar := newCountBar(cmd.ErrOrStderr(), "servers")
 	result, err := fleet.Run(cmd.Context(), c, set.sink(), bar.show)
 	bar.end()
 	empty := err == nil && result.DataSet != nil && result.DataSet.Rows == 0

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,31 +15,38 @@ import (
 	"homenode/internal/sim/fleet"
 )
 
-// dataSet is the file of rows while it is written: it has a temporary name until
+// dataSet is a file of rows while it is written: it has a temporary name until
 // it is complete. The zero dataSet means that there is none.
-type dataSet struct {
+type dataSet[T any] struct {
 	path string
 	file *os.File
-	rows *fleet.TableWriter
+	rows *fleet.Table[T]
 }
 
-func (f simFleetFlags) open(c fleet.Config) (dataSet, error) {
-	if f.dataset == "" {
-		return dataSet{}, nil
+// openDataSet starts the file that a flag names.
+func openDataSet[T any](flag, path string, start func(io.Writer) (*fleet.Table[T], error)) (dataSet[T], error) {
+	if err := cli.CanReplace(flag, path); err != nil {
+		return dataSet[T]{}, err
 	}
-	if err := cli.CanReplace("--dataset", f.dataset); err != nil {
-		return dataSet{}, err
-	}
-	file, err := os.CreateTemp(filepath.Dir(f.dataset), ".homenode-*")
+	file, err := os.CreateTemp(filepath.Dir(path), ".homenode-*")
 	if err != nil {
-		return dataSet{}, fmt.Errorf("--dataset: write %s: %w", f.dataset, err)
+		return dataSet[T]{}, fmt.Errorf("%s: write %s: %w", flag, path, err)
 	}
-	d := dataSet{path: f.dataset, file: file}
-	if d.rows, err = fleet.NewTableWriter(file, fleet.TableAbout{Command: f.command(c), Config: c}); err != nil {
+	d := dataSet[T]{path: path, file: file}
+	if d.rows, err = start(file); err != nil {
 		d.drop()
-		return dataSet{}, err
+		return dataSet[T]{}, err
 	}
 	return d, nil
+}
+
+func (f simFleetFlags) open(c fleet.Config) (dataSet[fleet.Row], error) {
+	if f.dataset == "" {
+		return dataSet[fleet.Row]{}, nil
+	}
+	return openDataSet("--dataset", f.dataset, func(w io.Writer) (*fleet.TableWriter, error) {
+		return fleet.NewTableWriter(w, fleet.TableAbout{Command: f.command(c), Config: c})
+	})
 }
 
 // command makes the same rows again in the same folder. It leaves out the name of
@@ -110,7 +118,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-func (d dataSet) sink() fleet.Sink {
+func (d dataSet[T]) sink() func([]T) error {
 	if d.rows == nil {
 		return nil
 	}
@@ -118,7 +126,7 @@ func (d dataSet) sink() fleet.Sink {
 }
 
 // keep moves the file to its final name.
-func (d dataSet) keep() error {
+func (d dataSet[T]) keep() error {
 	if d.rows == nil {
 		return nil
 	}
@@ -129,7 +137,7 @@ func (d dataSet) keep() error {
 }
 
 // drop removes a file that was not kept.
-func (d dataSet) drop() {
+func (d dataSet[T]) drop() {
 	if d.file != nil {
 		d.file.Close()
 		os.Remove(d.file.Name())

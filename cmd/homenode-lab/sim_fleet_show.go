@@ -17,26 +17,28 @@ import (
 	"homenode/internal/unit"
 )
 
-// fleetBar shows the progress of a fleet: one line that is rewritten on a terminal,
+// countBar shows how many of a run are done: one line that is rewritten on a terminal,
 // else a line from time to time.
-type fleetBar struct {
+type countBar struct {
 	*cli.StatusLine
 	begin time.Time
+	of    string
 }
 
-func newFleetBar(w io.Writer) *fleetBar {
+// newCountBar is of things that are simulated one by one, such as "servers".
+func newCountBar(w io.Writer, of string) *countBar {
 	line := cli.NewStatusLine(w)
 	line.Every = 10 * time.Second
-	return &fleetBar{line, time.Now()}
+	return &countBar{line, time.Now(), of}
 }
 
-func (b *fleetBar) show(done, all int) {
+func (b *countBar) show(done, all int) {
 	left := time.Duration(float64(time.Since(b.begin)) / float64(done) * float64(all-done)).Round(time.Second)
-	tail := fmt.Sprintf("%d of %d servers simulated, about %v left", done, all, left)
+	tail := fmt.Sprintf("%d of %d %s simulated, about %v left", done, all, b.of, left)
 	b.ShowBar(cli.Bar{Share: float64(done) / float64(all), Tail: " " + tail}, "", "homenode-lab: "+tail)
 }
 
-func (b *fleetBar) end() { b.Clear() }
+func (b *countBar) end() { b.Clear() }
 
 // mostServices is how many services the text lists: those with the most CPU
 // time.

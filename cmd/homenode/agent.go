@@ -90,7 +90,7 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 		log.Warn("nothing is taken over", "error", err)
 	}
 	a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: o.dry, Rounds: o.rounds, Log: log, Relog: relog, Load: load,
-		Handed: handed, Exec: replacer(hangup)})
+		Handed: handed, Exec: serve.Replacer(hangup)})
 	if err != nil {
 		return exit.Precondition(err)
 	}

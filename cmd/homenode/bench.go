@@ -219,7 +219,7 @@ func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 // to measure.
 func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 	if f.pictures != "" {
-		err = writePictures(f.pictures, p)
+		err = host.WritePictures(f.pictures, p)
 	}
 	err = errors.Join(err, cli.WriteTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
 	if f.html == "-" {

@@ -89,6 +89,16 @@ func (r Reason) Because(cause Reason) Reason {
 	return r
 }
 
+// Renamed is the reason with other names for its workloads.
+func (r Reason) Renamed(name func(string) string) Reason {
+	r.Workload, r.Other = name(r.Workload), name(r.Other)
+	if r.Cause != nil {
+		cause := r.Cause.Renamed(name)
+		r.Cause = &cause
+	}
+	return r
+}
+
 // Number returns a figure by its name; false if the reason has none of that name.
 func (r Reason) Number(name string) (Number, bool) {
 	for _, n := range r.Numbers {
@@ -200,4 +210,11 @@ type Outcome struct {
 	Took time.Duration `json:"-"`
 	// CPUSeconds is CPU time the mover itself spent on this step.
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
+}
+
+// Renamed is the outcome with other names for its workloads.
+func (o Outcome) Renamed(name func(string) string) Outcome {
+	o.Step.Workload = name(o.Step.Workload)
+	o.Step.Reason, o.Why = o.Step.Reason.Renamed(name), o.Why.Renamed(name)
+	return o
 }

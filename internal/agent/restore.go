@@ -14,6 +14,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/hotness"
+	"homenode/internal/kernel/resctrl"
 	"homenode/internal/owner/cgroup"
 )
 
@@ -50,10 +51,12 @@ func (a *Agent) recovered(restored []journal.Restored) {
 }
 
 // became describes what became of a setting that had to be restored.
-var became = map[journal.Result]string{
-	journal.PutBack: "put back", journal.Already: "it was as before already", journal.Equivalent: "put back to what means the same",
-	journal.Left: "left alone: another program has changed it since", journal.Vanished: "gone, with its workload",
-	journal.Kept: "kept for now", journal.NotDone: "not put back",
+func became(r journal.Result) string {
+	return map[journal.Result]string{
+		journal.PutBack: "put back", journal.Already: "it was as before already", journal.Equivalent: "put back to what means the same",
+		journal.Left: "left alone: another program has changed it since", journal.Vanished: "gone, with its workload",
+		journal.Kept: "kept for now", journal.NotDone: "not put back",
+	}[r]
 }
 
 // logRestored warns of settings that are still outstanding.
@@ -62,7 +65,7 @@ func (a *Agent) logRestored(whose string, r journal.Restored) {
 	if r.Result == journal.Kept || r.Result == journal.NotDone {
 		level = slog.LevelWarn
 	}
-	a.o.Log.Log(context.Background(), level, whose+became[r.Result], "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
+	a.o.Log.Log(context.Background(), level, whose+became(r.Result), "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
 }
 
 // putBackLimit is how long an ending agent tries to restore. A write to
@@ -94,8 +97,8 @@ func (a *Agent) putSettingsBack() error {
 }
 
 // Restore does what a starting agent does to recover, without starting one: it
-// restores what a killed agent left, thaws what a killed homenode left frozen, and
-// switches off what a killed search for hot pages left on. Thawing does not wait
+// restores what a killed agent left, thaws what a killed homenode left frozen, switches off
+// what a killed search for hot pages left on, and removes a killed monitor's groups. Thawing does not wait
 // until the rest is possible. If an agent is running, it holds the lock, and the
 // error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
@@ -129,7 +132,7 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 		return nil, err
 	}
 	restored, err := j.Restore(ctx, owner)
-	return restored, errors.Join(err, j.Compact(), j.Damage(), j.Close())
+	return restored, errors.Join(err, resctrl.CleanLeft(kernel.Live()), j.Compact(), j.Damage(), j.Close())
 }
 
 // tellSuspects logs settings that may be left over from a damaged journal.

@@ -127,7 +127,15 @@ func (s Status) Named() Status {
 	s.Workloads, s.Window.Workloads, s.Excluded = slices.Clone(s.Workloads), slices.Clone(s.Window.Workloads), slices.Clone(s.Excluded)
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
-		w.ID, w.Reason.Workload, w.Note.Workload = schema.Name(w.ID), schema.Name(w.Reason.Workload), schema.Name(w.Note.Workload)
+		w.ID, w.Reason, w.Note = schema.Name(w.ID), w.Reason.Renamed(schema.Name), w.Note.Renamed(schema.Name)
+		w.Past = slices.Clone(w.Past)
+		for k := range w.Past {
+			w.Past[k].Reason = w.Past[k].Reason.Renamed(schema.Name)
+		}
+	}
+	s.Window.Outcomes = slices.Clone(s.Window.Outcomes)
+	for i, o := range s.Window.Outcomes {
+		s.Window.Outcomes[i] = o.Renamed(schema.Name)
 	}
 	for i := range s.Window.Workloads {
 		s.Window.Workloads[i].ID = schema.Name(s.Window.Workloads[i].ID)

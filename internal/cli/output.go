@@ -47,8 +47,8 @@ func SchemaOf(cmd *cobra.Command) (map[string]any, bool) {
 	return schema.Describe(cmd.CommandPath()+" -o json", f.writes...), true
 }
 
-// schemaFiles writes NAME.schema.json for each command that has a schema.
-func schemaFiles(root *cobra.Command, dir string) error {
+// WriteSchemas writes NAME.schema.json for each command that has a schema.
+func WriteSchemas(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return exit.BadInput(fmt.Errorf("write schemas: %w", err))
 	}

@@ -17,10 +17,9 @@ import (
 //  1. How busy a controller is: counted (Traffic.Busy); else its reads × 64 B against
 //     the read bandwidth of the node by HMAT, an estimate.
 //  2. One is busy for Saturated or more, and another for IdleBeside of that or less.
-//  3. Cost: the stall time of the workloads on the node's memory, by their share of
-//     pages there, × (1 − latency at half the load / latency at this load), as if half
-//     of the traffic went to the idle node. The loaded latency is that of a dual
-//     Skylake (loadedLatency).
+//  3. Cost: the time that the workloads on the node's memory would save, by their share
+//     of pages there, if half of the traffic went to the idle node (spreading); at most
+//     their stall time. It is the cost model of Pays.
 func bandwidthSaturated(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	busy := make([]unit.Value[unit.Ratio], len(s.Machine.Nodes))
@@ -80,7 +79,8 @@ func served(t snapshot.Traffic) (lines uint64, from string, ok bool) {
 	return reads, t.Reads.From, ok
 }
 
-// idleBeside is the nearest node with memory that idles; -1 if none does.
+// idleBeside is the nearest node with memory that idles, of several the one that idles
+// most; -1 if none does.
 func (l view) idleBeside(i int, busy []unit.Value[unit.Ratio]) int {
 	hot := float64(busy[i].Or(0))
 	near := l.nearest(l.id(i), func(j int) bool {
@@ -90,8 +90,9 @@ func (l view) idleBeside(i int, busy []unit.Value[unit.Ratio]) int {
 	if len(near) == 0 {
 		return -1
 	}
-	j, _ := l.index(near[0])
-	return j
+	at := func(id int) int { j, _ := l.index(id); return j }
+	sortBy(near, func(id int) float64 { return float64(busy[at(id)].Or(0)) })
+	return at(near[0])
 }
 
 func (l view) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Finding {
@@ -104,7 +105,7 @@ func (l view) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 		Cause:    "Reads of one node's memory wait for each other, local ones as much as remote ones.",
 		Remedy:   "Spread the memory: interleave the largest reader over both nodes, or move one workload, memory and CPUs, to the idle node.",
 	}
-	f.Cost, f.draws = l.queueCost(i, float64(busy[i].Or(0)), users)
+	f.Cost, f.draws = l.queueCost(i, float64(busy[i].Or(0)), float64(busy[idle].Or(0)), users)
 	if all := l.mem(i).Traffic.All; all.Known() {
 		f.Evidence = append(f.Evidence, figured("reads and writes", l.perSecond(all), "cache lines/s"))
 	}
@@ -120,6 +121,9 @@ func (l view) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 		if n < 3 {
 			f.Evidence = append(f.Evidence, l.spread("private memory of "+w.ID, part, w.AnonByNode[i].How, w.AnonByNode[i].From))
 		}
+	}
+	if len(users) > 0 {
+		f.Remedy += l.spreadWins(users[0], float64(busy[i].Or(0)), float64(busy[idle].Or(0)))
 	}
 	var more string
 	f.Commands, more, f.Afterwards = l.spreadCommands(i, idle, users)
@@ -172,41 +176,23 @@ func (l view) spreadCommands(i, idle int, users []int) (commands []string, more,
 	return []string{restartUnderNumactl(p, "--interleave="+l.nodeSet(id, other).String(), "")}, " To interleave it, stop it and start it again with the command line of " + processName(p) + " for COMMAND….", l.overruled(p)
 }
 
-// loadedLatency is the read latency in ns by share of the bandwidth: dual Skylake,
-// MLC, all reads local, of 210.6 GB/s (latency facts).
-var loadedLatency = []struct{ load, ns float64 }{
-	{0, 91.7}, {0.098, 95.4}, {0.175, 102.5}, {0.293, 103.7}, {0.377, 105.6}, {0.523, 116.3}, {0.779, 128.7}, {0.958, 163.3}, {1, 166.2},
-}
-
-func latencyAt(load float64) float64 {
-	t := loadedLatency
-	for i := 1; i < len(t); i++ {
-		if load <= t[i].load {
-			return t[i-1].ns + (t[i].ns-t[i-1].ns)*(load-t[i-1].load)/(t[i].load-t[i-1].load)
-		}
-	}
-	return t[len(t)-1].ns
-}
-
 // queueCost is number 3.
-func (l view) queueCost(i int, load float64, users []int) (unit.Value[float64], []draw) {
+func (l view) queueCost(i int, full, idle float64, users []int) (unit.Value[float64], []draw) {
 	var from []draw
 	sum, why := 0.0, "no workload is known to use its memory"
-	shorter := 1 - latencyAt(load/2)/latencyAt(load)
 	for _, k := range users {
 		w := l.Window.Workloads[k]
-		stalled := l.stalledCPUs(w.ID)
 		part, _ := l.anonShares(w)
-		v, ok := stalled.Get()
-		if !ok {
+		if stalled := l.stalledCPUs(w.ID); !stalled.Known() {
 			why = because(stalled)
 			continue
 		}
-		cost := v * part[i] * shorter
+		saved, _ := l.spreading(k, full, idle)
+		cost := w.CPU.Or(0) * part[i] * saved
 		sum, from = sum+cost, append(from, draw{account{queues, k}, cost})
 	}
 	if len(from) == 0 {
 		return unit.UnknownValue[float64](why), nil
 	}
-	return unit.Estimated(sum, "stall cycles of its users × loaded latency of a dual Skylake"), from
+	return unit.Estimated(sum, "what its users would save with half of it on the idle node, by the cost model"), from
 }

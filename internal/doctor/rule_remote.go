@@ -5,6 +5,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"homenode/internal/render"
 	"homenode/internal/set"
@@ -27,7 +28,8 @@ import (
 //     several nodes write its lines in turns: what is left then must be worth
 //     reporting.
 //  4. Cost: its loss. Where it would fit: the node with most of its memory that has the
-//     CPUs and the memory for it.
+//     CPUs and the memory for it, and whose memory its reads would not fill. Where that
+//     alone forbids it, it is spread.
 func remoteWorkload(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := view{s, c}
 	for k, w := range s.Window.Workloads {
@@ -106,6 +108,11 @@ func (l view) remoteFinding(k int, lost loss) Finding {
 	f.Evidence = append(f.Evidence, l.place(func(p snapshot.Place) bool { return p.Workload == w.ID })...)
 	i, why := l.fits(w)
 	if i < 0 {
+		if p := l.firstProcess(k); strings.HasPrefix(why, fills) && p.PID != 0 {
+			f.Remedy = "Spread its memory: " + why + ", so that its work would take longer than now. To interleave it, stop it and start it again with the command line of " + processName(p) + " for COMMAND…."
+			f.Commands, f.Afterwards = []string{restartUnderNumactl(p, "--interleave="+l.Machine.NodesWithMemory().String(), "")}, l.overruled(p)
+			return f
+		}
 		f.Remedy = "No single node is known to have room for it (" + why + "): let homenode make room, or spread it evenly over the nodes."
 		f.Commands = []string{"homenode agent --dry-run", "homenode why " + quote(w.ID)}
 		f.Afterwards = onlyShow("homenode agent, or its owner, has made room for it")
@@ -222,5 +229,5 @@ func (l view) noRoom(w window.Workload, i int, come unit.Bytes) string {
 	if room := free + l.file(i).Or(0); room < come {
 		return fmt.Sprintf("%s has %v left, %v would have to move there", nodeName(n.ID), room, come)
 	}
-	return ""
+	return l.filled(w, i)
 }

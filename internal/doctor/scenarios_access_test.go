@@ -4,10 +4,18 @@ package doctor
 
 import (
 	"homenode/internal/machine"
+	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
+
+// spreadOver is CPUs' worth of time that a workload of one CPU saves when half of a full
+// node's traffic goes to an idle one.
+func spreadOver(full, idle, busy float64) float64 {
+	factor, _, _ := migration.Longer(migration.Pressure{Node: full}, migration.Pressure{Node: idle + full/2}, busy)
+	return 1 - factor
+}
 
 // accessScenarios are those of rules about which threads read what, and on which CPUs.
 var accessScenarios = []scenario{
@@ -15,7 +23,7 @@ var accessScenarios = []scenario{
 	{
 		name: "node 0 at 92 %, node 1 at 10 %", rule: "bandwidth-saturated",
 		make:    func(s *snapshot.Snapshot) { busy(s, 0.92, 0.1) },
-		subject: "0", cost: 0.5 * (1 - latencyAt(0.46)/latencyAt(0.92)), want: []string{"92.0%", "10.0%", "/w0"}, command: []string{"--interleave=0-1 -- COMMAND…"}, after: better,
+		subject: "0", cost: spreadOver(0.92, 0.1, 0.5), want: []string{"92.0%", "10.0%", "/w0"}, remedy: "spreading wins", command: []string{"--interleave=0-1 -- COMMAND…"}, after: better,
 	},
 	{
 		name: "and the reader has a policy of its own", rule: "bandwidth-saturated",
@@ -299,6 +307,19 @@ var accessScenarios = []scenario{
 			s.Window.Nodes[0].CPUBusy, s.Window.Nodes[1].CPUBusy = known(4.0), known(4.0)
 		},
 		subject: "/w0", command: []string{"homenode agent --dry-run", "homenode why /w0"}, after: "has made room",
+	},
+	{
+		name: "its reads would fill its home", rule: "remote-workload",
+		make: func(s *snapshot.Snapshot) {
+			run(s, 0, 0.5, 0.5)
+			keep(s, 0, 500*mib, 500*mib)
+			s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].RemoteLoads = known[uint64](60e6), known[uint64](60e6)
+			busy(s, 0.8, 0.8)
+			for i := range s.Nodes {
+				s.Machine.Nodes[i].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(i), ReadBandwidth: unit.Some(unit.Bytes(5e9 / 10))}}
+			}
+		},
+		subject: "/w0", command: []string{"numactl --interleave=0-1 -- COMMAND…"}, absent: []string{"echo"}, remedy: "Spread its memory: its reads would fill the memory of node",
 	},
 	{
 		name: "estimated, and it stalls", rule: "remote-workload",

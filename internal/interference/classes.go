@@ -165,9 +165,9 @@ type Workload struct {
 	Harm   unit.Value[float64] `json:"harm"`
 	Remote unit.Value[float64] `json:"remote"`
 	// HurtRange and HarmRange are the intervals of Hurt and Harm where they come from
-	// windows in which it was never seen with less of a cache (Solo).
-	HurtRange unit.Opt[Range] `json:"hurt_range,omitzero"`
-	HarmRange unit.Opt[Range] `json:"harm_range,omitzero"`
+	// windows in which it was never seen with less of a cache (vmmap.Solo).
+	HurtRange unit.Opt[vmmap.Range] `json:"hurt_range,omitzero"`
+	HarmRange unit.Opt[vmmap.Range] `json:"harm_range,omitzero"`
 	// Low and High are the least and the most that it may hold of each last-level cache
 	// that it uses, as means over windows, and Held is their source. They are equal where
 	// occupancy is counted; otherwise they are estimated from what all workloads bring in.
@@ -189,7 +189,7 @@ func (s *Study) Result() Result {
 	for id, is := range s.seen {
 		out.Workloads = append(out.Workloads, is.workload(id, s.cfg.Infer))
 		mean := &is.memory.Look.Mean
-		if stallsOfElse(*mean, s.cfg.Infer.DRAM) {
+		if vmmap.StallsOfElse(*mean, s.cfg.Infer.DRAM) {
 			other = append(other, id)
 		}
 		blind = blind || is.ran && !(mean.Waits.Known() && mean.Requests.Known())
@@ -220,12 +220,11 @@ func (is *seen) workload(id string, f vmmap.Infer) Workload {
 	out := Workload{
 		ID: id, Service: is.service, Class: says.Class, Sensitive: says.Sensitive,
 		Hurt: value(says.Slowdowns.Hurt), Harm: value(says.Slowdowns.Harm), Remote: value(says.Slowdowns.Remote),
-		Margin: says.Certain, Windows: says.Windows, Doubt: doubt, Counted: is.how, At: is.at,
+		HurtRange: says.HurtRange, HarmRange: says.HarmRange, Margin: says.Certain, Windows: says.Windows, Doubt: doubt, Counted: is.how, At: is.at,
 	}
 	if says.Windows == 0 {
 		out.Windows = look.Windows
 	}
-	is.unsqueezed(&out, f)
 	if low, high := look.Mean.Low, look.Mean.High; look.Mean.Held.Known() {
 		out.Low, out.High, out.Held = bytesOf(look.Mean.Held), bytesOf(look.Mean.Held), is.how
 	} else if low.Known() && high.Known() {
@@ -234,39 +233,10 @@ func (is *seen) workload(id string, f vmmap.Infer) Workload {
 	return out
 }
 
-// unsqueezed replaces what the response to cache would have to say where that was not seen.
-func (is *seen) unsqueezed(out *Workload, f vmmap.Infer) {
-	look := &is.memory.Look
-	if look.Mean.Squeezed() || look.Windows < f.Windows {
-		return
-	}
-	solo := DefaultSolo()
-	hurt, harm, ok := solo.Expect(look.Mean, f.DRAM)
-	if !ok {
-		return
-	}
-	from := fmt.Sprintf("misses, requests and waits (%v)", is.how)
-	out.Hurt, out.Harm = unit.Estimated(hurt.Expected, from), unit.Estimated(harm.Expected, from)
-	out.HurtRange, out.HarmRange = unit.Some(hurt), unit.Some(harm)
-	class, doubt := solo.Class(look.Mean, f.DRAM)
-	if class == vmmap.Unknown || !strings.HasPrefix(out.Doubt, alternates) && !strings.HasPrefix(out.Doubt, neverMore) {
-		out.Doubt = doubt
-	}
-	if out.Class = class; class == vmmap.Unknown {
-		out.Margin = unit.None[float64]()
-	}
-}
-
 func bytesOf(v unit.Opt[float64]) unit.Opt[unit.Bytes] {
 	x, ok := v.Get()
 	return unit.OptOf(unit.Bytes(x), ok && x >= 0 && x < math.MaxInt64/2)
 }
-
-// Doubts that hold for a class by Solo too.
-const (
-	alternates = "it alternates"
-	neverMore  = "it was never seen with more than"
-)
 
 // squeezed is the share of a cache below which a program does not show what it would do
 // with more (decision 0020). A sheep, by that margin, uses little and holds little.
@@ -290,7 +260,7 @@ func (is *seen) doubt(f vmmap.Infer) string {
 		return text
 	}
 	if most := curve[len(curve)-1].Held; most < squeezed {
-		return fmt.Sprintf(neverMore+" %v of a cache: its effect on others with more is unknown", unit.Ratio(most))
+		return fmt.Sprintf("it was never seen with more than %v of a cache: its effect on others with more is unknown", unit.Ratio(most))
 	}
 	return ""
 }

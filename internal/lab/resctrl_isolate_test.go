@@ -5,6 +5,7 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -119,8 +120,8 @@ events: perf
 cgroups: ["/turn/*"]
 `
 
-// With 5 RMIDs there are two for homenode: four workloads take turns, none more than two at
-// a time, each is measured, and what they are measured by is what the model counted.
+// With 5 RMIDs there are two for homenode: four workloads take turns, no more than two at a
+// time, and each is measured by its own group's counters.
 func TestLabResctrlRotation(t *testing.T) {
 	resctrlThorough(t)
 	t.Parallel()
@@ -135,25 +136,45 @@ func TestLabResctrlRotation(t *testing.T) {
 		mustRun(t, g, "sh", "-c", fmt.Sprintf("mkdir -p /sys/fs/cgroup/turn/w%d; ", i)+inCgroup(fmt.Sprintf("/turn/w%d", i), fmt.Sprintf("chase --threads 1 --ws 4MiB --bind-cpu %d --bind-mem 0", i%2))+"true")
 	}
 	mustRun(t, g, "sh", "-c", "ln -sf /bin/homenode /bin/homenode-agent; taskset 8 env GOMAXPROCS=1 GOGC=off homenode-agent agent --config /etc/turn.yaml </dev/null >/dev/null 2>/tmp/turn.log &")
-	seen, worst := map[string]bool{}, 0
-	waitFor(t, g, "a group for each workload", func() bool {
+	seen, measured, worst := map[string]bool{}, map[string]bool{}, 0
+	waitFor(t, g, "a group for each workload, and traffic measured by it", func() bool {
 		names := strings.Fields(mustRun(t, g, "sh", "-c", "ls "+resctrlAt+"/mon_groups"))
 		worst = max(worst, len(names))
 		for _, name := range names {
 			seen[name] = true
 		}
-		return len(seen) >= workloads
+		measuredNow(t, g, measured)
+		return len(seen) >= workloads && len(measured) >= workloads
 	})
-	t.Logf("groups: %v, at most %d at a time", slices.Collect(func(yield func(string) bool) {
-		for name := range seen {
-			yield(name)
-		}
-	}), worst)
+	t.Logf("groups: %v, at most %d at a time; measured: %v", slices.Sorted(maps.Keys(seen)), worst, slices.Sorted(maps.Keys(measured)))
 	if worst > most {
 		t.Errorf("%d groups at a time, want %d at most", worst, most)
 	}
 	mustRun(t, g, "sh", "-c", "killall homenode-agent; while pidof homenode-agent >/dev/null; do sleep 0.05; done")
 	if left := mustRun(t, g, "ls", resctrlAt+"/mon_groups"); left != "" {
 		t.Errorf("left behind: %s", left)
+	}
+}
+
+// measuredNow adds the workloads whose traffic the agent's last window has from resctrl's own
+// counters.
+func measuredNow(t *testing.T, g *Guest, measured map[string]bool) {
+	t.Helper()
+	var s struct {
+		Window struct {
+			Workloads []struct {
+				ID      string
+				Traffic struct{ How, From string } `json:"traffic_bytes"`
+			}
+		}
+	}
+	text := mustRun(t, g, "sh", "-c", "homenode status -o json 2>/dev/null; true")
+	if json.Unmarshal([]byte(text), &s) != nil { // before its first window
+		return
+	}
+	for _, w := range s.Window.Workloads {
+		if w.Traffic.How == "measured" && strings.Contains(w.Traffic.From, "mbm_total_bytes") {
+			measured[w.ID] = true
+		}
 	}
 }

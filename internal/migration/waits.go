@@ -128,15 +128,25 @@ type Pressure struct {
 	Node, Between float64
 }
 
-// bend is the exponent by which waiting grows towards a limit: work takes (free^bend + Σ
-// pressure^bend)^(1/bend). Fitted on placements of 34 workloads on four Gold 6130
-// (measured facts, part B): 4 to 8 differ by less than 0.03 in the mean error. Larger: a
-// node that is nearly full slows nothing.
-const bend = 5
+// Full has the constants of what full nodes and links cost. Fitted on placements of 34
+// workloads on four Gold 6130 (measured facts, part B).
+type Full struct {
+	// Bend is the exponent by which waiting grows towards a limit: work takes (free^Bend + Σ
+	// pressure^Bend)^(1/Bend). 4 to 8 differ by less than 0.03 in the mean error. Larger: a
+	// node that is nearly full slows nothing.
+	Bend float64
+	// Hidden is the pressure above which the window itself no longer shows how fast the work
+	// would be on an idle memory system.
+	Hidden float64
+}
 
-// hidden is the pressure above which the window itself no longer shows how fast the work
-// would be on an idle memory system.
-const hidden = 0.7
+// DefaultFull is fitted on all of them.
+func DefaultFull() Full { return Full{Bend: 5, Hidden: 0.7} }
+
+// Longer is Full.Longer by DefaultFull.
+func Longer(before, after Pressure, busy float64) (factor, low, high float64) {
+	return DefaultFull().Longer(before, after, busy)
+}
 
 // Longer is by what factor the same work takes longer at another pressure, which is given
 // at the present rate of work; below 1 it is shorter. busy is the least share of its time
@@ -147,11 +157,11 @@ const hidden = 0.7
 //  2. On a full node the window does not show free: it is between busy and all of its
 //     present time. Low and High are the factors of these two, and the factor itself is that
 //     of their geometric mean.
-func Longer(before, after Pressure, busy float64) (factor, low, high float64) {
+func (f Full) Longer(before, after Pressure, busy float64) (factor, low, high float64) {
 	busy = min(1, max(busy, 0.01))
-	at := func(free float64) float64 { return timeAt(free, after) / timeAt(free, before) }
-	free := freeAt(before)
-	if hot := max(before.Node, before.Between); hot > hidden { // 2
+	at := func(free float64) float64 { return f.timeAt(free, after) / f.timeAt(free, before) }
+	free := f.freeAt(before)
+	if hot := max(before.Node, before.Between); hot > f.Hidden { // 2
 		free = math.Sqrt(busy)
 		return at(free), min(at(busy), at(1)), max(at(busy), at(1))
 	}
@@ -160,10 +170,10 @@ func Longer(before, after Pressure, busy float64) (factor, low, high float64) {
 }
 
 // freeAt is the time without waiting, as a share of the present time.
-func freeAt(p Pressure) float64 {
-	return math.Pow(max(0, 1-math.Pow(p.Node, bend)-math.Pow(p.Between, bend)), 1.0/bend)
+func (f Full) freeAt(p Pressure) float64 {
+	return math.Pow(max(0, 1-math.Pow(p.Node, f.Bend)-math.Pow(p.Between, f.Bend)), 1/f.Bend)
 }
 
-func timeAt(free float64, p Pressure) float64 {
-	return math.Pow(math.Pow(free, bend)+math.Pow(p.Node, bend)+math.Pow(p.Between, bend), 1.0/bend)
+func (f Full) timeAt(free float64, p Pressure) float64 {
+	return math.Pow(math.Pow(free, f.Bend)+math.Pow(p.Node, f.Bend)+math.Pow(p.Between, f.Bend), 1/f.Bend)
 }

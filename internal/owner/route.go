@@ -39,6 +39,7 @@ type RouterConfig struct {
 type Router struct {
 	cfg    RouterConfig
 	layout cgroup.Layout
+	maps   *Maps
 }
 
 // NewRouter acts on the running kernel: it needs the token that only kernel.Live makes.
@@ -54,7 +55,7 @@ func newRouter(root kernel.Root, cfg RouterConfig) (*Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Router{cfg: cfg, layout: layout}, nil
+	return &Router{cfg: cfg, layout: layout, maps: NewMaps(root, layout)}, nil
 }
 
 // of finds the owner that acts on a workload.
@@ -95,9 +96,12 @@ func (r *Router) next(s journal.Setting) journal.Next {
 	return journal.Next{Why: "settings of this kind are unknown here: it stays on record"}
 }
 
-// Plan asks the workload's owner.
+// Plan asks the workload's owner, and before its nodes are set its processes.
 func (r *Router) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
 	owner, err := r.of(step.Workload)
+	if err == nil && step.Kind == action.SetMems {
+		err = r.maps.Answer(ctx, step.Workload)
+	}
 	if err != nil {
 		return nil, err
 	}

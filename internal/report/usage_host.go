@@ -121,11 +121,16 @@ func (p *usagePage) allocations(s snapshot.Snapshot) {
 	}
 }
 
-var balancingModes = map[int]string{0: "off", 1: "on", 2: "for memory tiers only", 3: "on, for memory tiers too"}
+var balancingModes = []string{"off", "on", "for memory tiers only", "on, for memory tiers too"}
 
 func (p *usagePage) balancing(s snapshot.Snapshot) {
 	b := s.Balancing
-	mode := show(b.Mode, func(m int) string { return render.Or(balancingModes[m], "mode "+strconv.Itoa(m)) })
+	mode := show(b.Mode, func(m int) string {
+		if m < 0 || m >= len(balancingModes) {
+			return "mode " + strconv.Itoa(m)
+		}
+		return balancingModes[m]
+	})
 	if !b.Mode.Known() {
 		mode = "unknown (" + b.Mode.From + ")"
 	}

@@ -4,6 +4,7 @@ package schema
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -33,6 +34,34 @@ func Name(path string) string {
 		path = path[size:]
 	}
 	return out.String()
+}
+
+// Path is the path that has this name. What is no name is returned as it is: Name(Path(text))
+// is text, whatever the text, and Path(Name(path)) is path, which begins with a slash.
+func Path(name string) string {
+	rest, ok := strings.CutPrefix(name, byBytes)
+	if !ok {
+		return name
+	}
+	path := make([]byte, 0, len(rest))
+	for rest != "" {
+		switch {
+		case strings.HasPrefix(rest, `\\`):
+			path, rest = append(path, '\\'), rest[2:]
+		case strings.HasPrefix(rest, `\x`) && len(rest) >= 4:
+			b, err := strconv.ParseUint(rest[2:4], 16, 8)
+			if err != nil {
+				return name
+			}
+			path, rest = append(path, byte(b)), rest[4:]
+		default:
+			path, rest = append(path, rest[0]), rest[1:]
+		}
+	}
+	if Name(string(path)) != name {
+		return name
+	}
+	return string(path)
 }
 
 // IsName says that a text is a path or the name of one, and no other way to say which.

@@ -53,7 +53,7 @@ func Classes(w io.Writer, r interference.Result, own string, calibrated bool) er
 	fmt.Fprintf(w, "\nhurt: how much longer the workload takes next to a stream in its cache; harm: how much longer a chase over half of the\n"+
 		"cache takes next to the workload; remote: how much longer the workload takes with all of its memory at distance 20;\n"+
 		"holds: the mean; margin: 0 (at the border of another class) to 1.\n"+
-		"An interval in brackets: it was never seen with less of a cache; from misses, requests and waits, fitted on 18 real programs.\n"+
+		"An interval in brackets: it was never seen with less of a cache; from traffic or misses, requests and waits, fitted on 18 real programs.\n"+
 		"All figures are estimated from counters, which are %s.\n%s\n", howCounted(r), right)
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, "note: "+render.Printable(n))
@@ -62,7 +62,7 @@ func Classes(w io.Writer, r interference.Result, own string, calibrated bool) er
 }
 
 // between is a slowdown with its interval, where it has one.
-func between(v unit.Value[float64], in unit.Opt[interference.Range]) string {
+func between(v unit.Value[float64], in unit.Opt[vmmap.Range]) string {
 	r, ok := in.Get()
 	if !ok {
 		return slower(v)

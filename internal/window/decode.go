@@ -3,24 +3,69 @@
 package window
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
-// ErrNewer is wrapped when a window was written by a newer homenode.
-var ErrNewer = schema.ErrNewer
-
 // Decode reads one window in its wire form (JSON). It is strict: it refuses a newer
 // schema, an unknown field, trailing text, and impossible values (Validate). On error the
 // window is the zero Window.
-func Decode(data []byte) (Window, error) { return schema.Decode[Window](data, "window", Schema) }
+func Decode(data []byte) (Window, error) {
+	w, err := schema.Decode[Window](data, "window", Schema)
+	if err != nil || !w.anyName(func(name string) bool { return schema.Path(name) != name }) {
+		return w, err
+	}
+	w = w.renamed(schema.Path)
+	if err := w.Validate(); err != nil {
+		return Window{}, fmt.Errorf("parse window: %w", err)
+	}
+	return w, nil
+}
 
 // Encode writes the wire form, one line without a newline. It refuses what Decode would
-// refuse.
-func Encode(w Window) ([]byte, error) { return schema.Encode(w, "window") }
+// refuse. Workloads whose paths are no text have their names of package schema, and their
+// place by these.
+func Encode(w Window) ([]byte, error) {
+	if w.anyName(func(path string) bool { return !utf8.ValidString(path) }) {
+		if err := w.Validate(); err != nil {
+			return nil, fmt.Errorf("write window: %w", err)
+		}
+		w = w.renamed(schema.Name)
+	}
+	return schema.Encode(w, "window")
+}
+
+// anyName reports that is holds for a workload's path, or for one in an outcome.
+func (w Window) anyName(is func(string) bool) bool {
+	found := slices.ContainsFunc(w.Workloads, func(wl Workload) bool { return is(wl.ID) })
+	ask := func(name string) string {
+		found = found || is(name)
+		return name
+	}
+	for i := 0; i < len(w.Outcomes) && !found; i++ {
+		w.Outcomes[i].Renamed(ask)
+	}
+	return found
+}
+
+// renamed is the window with other names for its workloads, in their order.
+func (w Window) renamed(name func(string) string) Window {
+	w.Workloads, w.Outcomes = slices.Clone(w.Workloads), slices.Clone(w.Outcomes)
+	for i := range w.Workloads {
+		w.Workloads[i].ID = name(w.Workloads[i].ID)
+	}
+	for i, o := range w.Outcomes {
+		w.Outcomes[i] = o.Renamed(name)
+	}
+	slices.SortStableFunc(w.Workloads, func(a, b Workload) int { return cmp.Compare(a.ID, b.ID) })
+	return w
+}
 
 // Validate checks the invariants that policies rely on, and returns what is impossible.
 //

@@ -7,11 +7,15 @@ import (
 	"compress/gzip"
 	"errors"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -143,7 +147,7 @@ func TestRecordingRefuses(t *testing.T) {
 			t.Errorf("%.60q: %+v, %v; want an error with %q", c.in, got, err, c.want)
 		}
 	}
-	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":3`))); !errors.Is(err, ErrNewer) {
+	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":3`))); !errors.Is(err, schema.ErrNewer) {
 		t.Errorf("got %v, want ErrNewer", err)
 	}
 	if _, err := ReadRecording(strings.NewReader(strings.Repeat("x", maxRecordingLine+1))); err == nil || !strings.Contains(err.Error(), "longer than") {
@@ -181,6 +185,7 @@ func FuzzReadRecording(f *testing.F) {
 	const one = `{"schema":1,"seq":1,"nodes":[{"id":3}],"workloads":[{"id":"/a","tasks":{"v":1,"how":"measured"}}]}` + "\n"
 	for _, text := range []string{
 		head, head + one, head + one[:50], head + `{"schema":1,"seq":2,"problems":["x"]}` + "\n",
+		head + `{"schema":1,"seq":1,"workloads":[{"id":"/b"},{"id":"bytes:/a\\xff"},{"id":"bytes:/b"}]}` + "\n",
 		`{"schema":3,"kind":"homenode-windows"}`,
 		`{"schema":2,"kind":"homenode-windows","period_ns":1,"machine":{},"config":"period: 1s\n"}` + "\n",
 	} {
@@ -229,4 +234,37 @@ func textOf(rec Recording) ([]byte, error) {
 		err = errors.Join(err, r.Add(w))
 	}
 	return out.Bytes(), err
+}
+
+// Cgroups whose names differ only in bytes that are no text stay apart in a recording: each
+// is read back with its own bytes, in workloads and outcomes.
+func TestRecordingOfNamesOfBytes(t *testing.T) {
+	ids := []string{"/demo/a", `/demo/x\xff`, "/demo/x\xfe", "/demo/x\xff", "/demo/x\uFFFD"}
+	slices.Sort(ids)
+	w := Window{Schema: Schema, Seq: 1}
+	for i, id := range ids {
+		cause := action.Reason{Rule: "r", Workload: id, Other: ids[0]}
+		w.Workloads = append(w.Workloads, Workload{ID: id, Owner: strconv.Itoa(i)})
+		w.Outcomes = append(w.Outcomes, action.Outcome{
+			Step: action.Step{Kind: action.SetMems, Workload: id, Reason: action.Reason{Rule: "r", Workload: id, Other: ids[0]}.Because(cause)}, Why: cause,
+		})
+	}
+	var out bytes.Buffer
+	r, err := NewRecorder(&out, machine.Machine{}, time.Second)
+	if err = errors.Join(err, r.Add(w)); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := ReadRecording(&out)
+	if err != nil || len(rec.Windows) != 1 {
+		t.Fatalf("%d windows, %v", len(rec.Windows), err)
+	}
+	got := rec.Windows[0]
+	for i, id := range ids {
+		if wl, o := got.Workloads[i], got.Outcomes[i]; wl.ID != id || wl.Owner != strconv.Itoa(i) || o.Step.Workload != id || o.Step.Reason.Cause.Workload != id || o.Why.Workload != id || o.Why.Other != ids[0] {
+			t.Errorf("%q is read back as %q, %q", id, wl.ID, o.Step.Workload)
+		}
+	}
+	if w.Workloads[0].ID != ids[0] || !slices.IsSortedFunc(w.Workloads, func(a, b Workload) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Error("writing changed the window")
+	}
 }

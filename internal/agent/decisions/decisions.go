@@ -64,7 +64,7 @@ func Ways(w window.Window, news []action.Reason) (all []Entry) {
 }
 
 // WayOf is the action of such an entry.
-func WayOf(r action.Reason) string { return "way of " + r.Workload }
+func WayOf(r action.Reason) string { return "way of " + schema.Name(r.Workload) }
 
 // Of makes the entries of one window: its actions, and the workloads for which no
 // place was found, if before has another rule for them. It returns the value to
@@ -74,6 +74,7 @@ func Of(w window.Window, actions []action.Action, reasons []action.Reason, befor
 	acted := map[string]bool{}
 	for _, x := range action.Decided(actions) {
 		acted[x.Workload] = true
+		x.Workload = schema.Name(x.Workload)
 		all = append(all, entry(w, x.Kind, x.String(), x.Nodes, x.Reason))
 	}
 	refused := map[string]string{}
@@ -83,7 +84,7 @@ func Of(w window.Window, actions []action.Action, reasons []action.Reason, befor
 		}
 		refused[r.Workload] = r.Rule
 		if before[r.Workload] != r.Rule {
-			all = append(all, entry(w, NoAction, "leave "+r.Workload+" as it is", set.NodeSet{}, r))
+			all = append(all, entry(w, NoAction, "leave "+schema.Name(r.Workload)+" as it is", set.NodeSet{}, r))
 		}
 	}
 	return all, refused
@@ -92,7 +93,7 @@ func Of(w window.Window, actions []action.Action, reasons []action.Reason, befor
 func entry(w window.Window, kind action.Kind, words string, nodes set.NodeSet, r action.Reason) Entry {
 	wl, _ := w.Workload(r.Workload)
 	return Entry{
-		Schema: Schema, At: w.At, Seq: w.Seq, Action: words, Kind: kind, Workload: schema.Name(r.Workload), Service: wl.Service, Nodes: nodes, Reason: r,
+		Schema: Schema, At: w.At, Seq: w.Seq, Action: words, Kind: kind, Workload: schema.Name(r.Workload), Service: wl.Service, Nodes: nodes, Reason: r.Renamed(schema.Name),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -166,4 +167,30 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%d found, %d skipped, %v", len(found), skipped, err)
 		}
 	})
+}
+
+// Workloads whose names differ only in bytes that are no text stay apart in the log.
+func TestDecisionOfNamesOfBytes(t *testing.T) {
+	seen := map[string]bool{}
+	for _, id := range []string{"/x\xfe", "/x\xff", `/x\xff`} {
+		r := action.Reason{Rule: "mao.bind", Workload: id, Other: id}
+		all, _ := Of(window.Window{}, []action.Action{{Kind: action.Unbind, Workload: id, Reason: r}}, nil, nil)
+		var out bytes.Buffer
+		if err := Write(&out, all[0]); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Decode(bytes.TrimSpace(out.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{e.Workload, e.Reason.Workload, e.Reason.Other} {
+			if schema.Path(name) != id && name != id {
+				t.Errorf("%q is %q in %s", id, name, out.String())
+			}
+		}
+		if strings.ContainsRune(out.String(), '\uFFFD') || seen[e.Action] {
+			t.Errorf("%q: %s", id, out.String())
+		}
+		seen[e.Action] = true
+	}
 }

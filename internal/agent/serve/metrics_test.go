@@ -307,7 +307,7 @@ func FuzzEscape(f *testing.F) {
 // metricNames are all metrics there are, for a check of dashboards and rules.
 func metricNames() []string {
 	var all []string
-	for _, f := range families {
+	for _, f := range families() {
 		if f.kind == "histogram" {
 			all = append(all, f.name+"_bucket", f.name+"_sum", f.name+"_count")
 			continue

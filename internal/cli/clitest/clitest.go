@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/cli"
+	"homenode/internal/cli/reference"
 	"homenode/internal/exit"
 	"homenode/internal/golden"
 )
@@ -92,7 +93,7 @@ func WriteFile(t *testing.T, path, text string) string {
 // Reference checks that docs/reference/NAME.md matches the commands. 'make reference' writes it.
 func Reference(t *testing.T, root *cobra.Command, name string) {
 	t.Helper()
-	text, err := cli.Reference(root)
+	text, err := reference.Markdown(root)
 	if err != nil {
 		t.Fatal(err)
 	}

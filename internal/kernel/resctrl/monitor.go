@@ -97,21 +97,45 @@ func (m *Monitor) removeLeft() error {
 	if m.acts == nil {
 		return nil
 	}
-	left, err := ReadGroups(m.fs)
+	return removeMons(m.acts)
+}
+
+// removeMons removes all monitoring groups of ours.
+func removeMons(acts Acts) error {
+	left, err := ReadGroups(acts)
 	errs := []error{err}
 	for _, name := range left.Mons {
-		errs = append(errs, m.remove(path.Join(monGroups, name)))
+		errs = append(errs, remove(acts, path.Join(monGroups, name)))
 	}
 	return errors.Join(errs...)
 }
 
+// CleanLeft removes the monitoring groups of a killed homenode: they hold RMIDs. It is for
+// the process that holds the journal's lock, so that no other homenode monitors. Where
+// resctrl is not mounted, nothing was left.
+func CleanLeft(live unix.Live) error {
+	m, err := Find(live.Root())
+	if errors.Is(err, unix.ErrNotSupported) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	acts, err := Live(live, m)
+	if err != nil {
+		return err
+	}
+	return removeMons(acts)
+}
+
+func (m *Monitor) remove(dir string) error { return remove(m.acts, dir) }
+
 // remove is idempotent. The tasks fall back to the group above.
-func (m *Monitor) remove(dir string) error {
-	err := m.acts.Remove(dir)
+func remove(acts Acts, dir string) error {
+	err := acts.Remove(dir)
 	if err == nil || IsGone(err) {
 		return nil
 	}
-	return Explain(m.fs, "remove", dir, err)
+	return Explain(acts, "remove", dir, err)
 }
 
 // Close removes the groups that were made. The next start removes what Close could not.

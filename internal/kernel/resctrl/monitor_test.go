@@ -459,3 +459,26 @@ func TestDomains(t *testing.T) {
 		t.Error(get(w, "/w/000").Traffic)
 	}
 }
+
+// What a killed homenode left is removed; groups of others stay.
+func TestRemoveMons(t *testing.T) {
+	fs := kerneltest.NewResctrl()
+	b := newBench(t, fs, Config{}, 3, 1)
+	b.round()
+	if err := errors.Join(fs.Make("mon_groups/theirs"), fs.Make("mon_groups/homenode-mon-mine"), fs.Make("pqos")); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := ReadGroups(fs); err != nil || len(left.Mons) == 0 {
+		t.Fatalf("no group to be removed: %+v, %v", left, err)
+	}
+	for range 2 {
+		if err := removeMons(fs); err != nil {
+			t.Fatal(err)
+		}
+		mons, _ := fs.Dirs(monGroups)
+		slices.Sort(mons)
+		if dirs, _ := fs.Dirs(""); !slices.Equal(mons, []string{"homenode-mon-mine", "theirs"}) || !slices.Contains(dirs, "pqos") {
+			t.Fatalf("left: %v, %v", mons, dirs)
+		}
+	}
+}

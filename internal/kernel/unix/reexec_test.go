@@ -4,6 +4,7 @@ package unix
 
 import (
 	"errors"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 // ignores no signal. When the call has returned, Reexec goes on, here to a program that is
 // not there.
 func TestReexecRefusesWhileACallHangs(t *testing.T) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // it may have been ignored before, as by nohup
 	t.Cleanup(func() { signal.Reset(syscall.SIGHUP, syscall.SIGUSR2) })
 	path := filepath.Join(t.TempDir(), "no-program")
 	var p Patience

@@ -39,6 +39,8 @@ type Applier struct {
 	cfg    Config
 	layout cgroup.Layout
 	write  func(path, value string) error
+	maps   *owner.Maps
+	lane   *lane
 	seen   map[string]hotPages // by workload
 	moves  int
 }
@@ -66,7 +68,7 @@ func New(live kernel.LiveToken, cfg Config) (*Applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Applier{cfg: cfg, layout: layout, write: unix.WriteFile}, nil
+	return &Applier{cfg: cfg, layout: layout, write: unix.WriteFile, maps: owner.NewMaps(live.Root(), layout), lane: &theLane}, nil
 }
 
 // Plan lists the files that a step changes.

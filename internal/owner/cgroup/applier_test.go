@@ -21,6 +21,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
+	"homenode/internal/owner"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -89,7 +90,7 @@ func boot(t *testing.T, files kerneltest.Files, cfg Config) (*Applier, *fakeKern
 		t.Fatal(err)
 	}
 	k := &fakeKernel{t: t, root: root, v1: !layout.Cpuset.V2}
-	return &Applier{cfg: cfg, layout: layout, write: k.write}, k
+	return &Applier{cfg: cfg, layout: layout, write: k.write, maps: owner.NewMaps(root, layout), lane: &lane{limit: time.Minute}}, k
 }
 
 func v2() kerneltest.Files {

@@ -3,6 +3,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -28,6 +29,9 @@ func (a *Applier) path(s journal.Setting) string {
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	if !strings.HasPrefix(s.Cgroup, "/") { // reporting it as gone would end its record
 		return journal.Current{}, fmt.Errorf("read %s: it is no cgroup's: another owner puts it back", s)
+	}
+	if err := a.lane.pending(s); err != nil {
+		return journal.Current{}, err
 	}
 	inode, err := unix.Inode(a.layout.Path(a.layout.Cpuset, s.Cgroup, ""))
 	if err != nil {
@@ -110,9 +114,14 @@ func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error
 			return fmt.Errorf("switch the cpuset controller off below %s: %w: %s has a cpuset of its own", s.Cgroup, journal.ErrInUse, child)
 		}
 	}
-	err := a.write(a.path(s), value)
-	if err == nil {
-		return nil
+	if s.File == memsFile {
+		if err := a.maps.Answer(context.Background(), s.Cgroup); err != nil {
+			return err
+		}
+	}
+	err := a.lane.write(s, func() error { return a.write(a.path(s), value) })
+	if err == nil || errors.Is(err, unix.ErrNoAnswer) {
+		return err
 	}
 	return a.refusal(s, value, err)
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"homenode/internal/interference"
 	"homenode/internal/policy/vmmap"
 	"homenode/internal/render"
 	"homenode/internal/unit"
@@ -54,8 +53,14 @@ func ranAlone(r Row) (program, bool) {
 	}
 	cycle := v[0] / 1000 // a cycle, of 1000 instructions
 	s := vmmap.Sample{Requests: unit.Some(max(v[1], v[2]) * cycle), Loads: unit.Some(v[2] * cycle), Waits: unit.Some(v[4])}
+	if moved, ok := r.numbers("local_MBps", "remote_MBps", "gcyc_s"); ok && moved[2] > 0 {
+		s.Traffic = unit.Some((moved[0] + moved[1]) * 1e6 / lineBytes / (moved[2] * 1e9))
+	}
 	return program{name: r["program"], sample: s, ratio: v[3], mpki: v[2]}, true
 }
+
+// lineBytes is a line of a cache.
+const lineBytes = 64
 
 // fewest programs of which a rank correlation says something.
 const fewest = 5
@@ -67,7 +72,7 @@ func Pairs(d Data) Section {
 		About: "Input: as above, of the program alone on the same machine. Measured: run time beside the other program / alone. Constants are those fitted on programs beside themselves.",
 		Heads: []string{"program", "beside", "expected hurt", "measured"},
 	}
-	solo := fit(d.programs())
+	solo := fit(vmmap.DefaultSolo(), d.programs())
 	var hurt, ratio, label []float64
 	for _, pair := range d.CoRun {
 		slowdown, ok := pair.number("slowdown")
@@ -92,13 +97,12 @@ func Pairs(d Data) Section {
 	return s
 }
 
-// fit is DefaultSolo with its constant of misses from these programs: the median of those
-// that others slow by more than noise.
-func fit(from []program) interference.Solo {
-	f := interference.DefaultSolo()
+// fit takes the constant of lines from these programs: the median of those that others slow
+// by more than noise.
+func fit(f vmmap.Solo, from []program) vmmap.Solo {
 	var k []float64
 	one := f
-	one.Misses, one.Lost = 1, 0
+	one.Lines, one.Lost = 1, 0
 	for _, p := range from {
 		if hurt, _, ok := one.Expect(p.sample, dram); ok && p.hurt > noise && p.mpki > 1 {
 			k = append(k, p.hurt/hurt.Expected)
@@ -106,7 +110,7 @@ func fit(from []program) interference.Solo {
 	}
 	if len(k) > 0 {
 		slices.Sort(k)
-		f.Misses = (k[(len(k)-1)/2] + k[len(k)/2]) / 2
+		f.Lines = (k[(len(k)-1)/2] + k[len(k)/2]) / 2
 	}
 	return f
 }
@@ -117,16 +121,16 @@ var dram = vmmap.DefaultConfig().Infer.DRAM
 func Classes(d Data) Section {
 	s := Section{
 		Title: "Classes: programs beside themselves",
-		About: "Input: misses, requests beyond private caches, cycles, instructions and stall cycles of the program alone. Measured: cycles an instruction beside itself / alone. Each program is predicted by constants fitted on the others.",
+		About: "Input: traffic to memory (where it was not counted: misses), misses, requests beyond private caches, cycles, instructions and stall cycles of the program alone. Measured: cycles an instruction beside itself / alone. Each program is predicted by constants fitted on the others.",
 		Heads: []string{"program", "expected hurt", "interval", "measured", "class", "miss ratio"},
 	}
 	all := d.programs()
 	var hurt, label, tied, ratio, mpki []float64
 	told, right, inside := 0, 0, 0
 	for i, p := range all {
-		f := fit(slices.Delete(slices.Clone(all), i, i+1))
+		f := fit(vmmap.DefaultSolo(), slices.Delete(slices.Clone(all), i, i+1))
 		is, _, _ := f.Expect(p.sample, dram)
-		class, _ := f.Class(p.sample, dram)
+		class, _, _ := f.Class(p.sample, dram)
 		name := string(class)
 		if class == vmmap.Unknown {
 			name = "unknown"
@@ -151,6 +155,9 @@ func Classes(d Data) Section {
 		fmt.Sprintf("The same with slowdowns below %s, which is noise, taken as equal: expected hurt %s, plain miss ratio %s.", render.Percent(noise), render.Ratio(s.Figures["hurt tied"]), render.Ratio(s.Figures["ratio tied"])),
 		fmt.Sprintf("Inside the interval, give or take the noise: %d of %d.", inside, len(all)),
 		fmt.Sprintf("A class is told for %d of %d. Sheep or not is right for %d of these; what a program does to others was not measured apart from what they do to it, so rabbit or devil cannot be judged.", told, len(all), right),
+	}
+	if len(all) > 0 {
+		s.Summary = slices.Insert(s.Summary, 2, d.ranking(all, label)...)
 	}
 	return s
 }

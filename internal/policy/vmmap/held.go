@@ -131,32 +131,3 @@ func (s Sample) bounded(b Bounds) Sample {
 	}
 	return s
 }
-
-// judged returns its slowdowns, the class that follows, and how sure the class is. Where
-// only bounds of its occupancy are known, class and sensitivity are given only if they are
-// the same all the way between the bounds; the slowdowns are those of the middle.
-func (f Infer) judged(s Sample) Verdict {
-	v := f.judge(s)
-	low, ok := s.Low.Get()
-	high, ok2 := s.High.Get()
-	if v.Class != Unknown || s.Held.Known() || !ok || !ok2 {
-		return v
-	}
-	const parts = 4
-	var all [parts + 1]Verdict
-	for k := range all {
-		s.Held = unit.Some(low + float64(float64(k)/parts*(high-low)))
-		all[k] = f.judge(s)
-	}
-	between := all[parts/2]
-	for _, is := range all {
-		if is.Class != between.Class || is.Class == Unknown {
-			return v
-		}
-		if is.Sensitive != all[0].Sensitive {
-			between.Sensitive = unit.None[bool]()
-		}
-		between.Certain = unit.Some(min(between.Certain.Or(0), is.Certain.Or(0)))
-	}
-	return between
-}

@@ -61,28 +61,14 @@ func TestBoundsHoldACache(t *testing.T) {
 	}
 }
 
-// A class is given only if it is the same between the bounds.
-func TestClassByBounds(t *testing.T) {
-	f := defaultInfer()
-	for what, want := range map[string]Class{"sheep": Sheep, "rabbit": Rabbit, "hurt": Rabbit, "devil": Devil} {
-		s := sampleOf(t, what)
-		held, size := s.Held.Or(0), s.Cache.Or(0)
-		s.Held = unit.None[float64]()
-		share := held / size
-		if v := f.verdict(s.bounded(Bounds{share, share}), 3); v.Class != want || !v.Slowdowns.Hurt.Known() || !v.Certain.Known() {
-			t.Errorf("%s that holds %.2f for sure is taken for %+v", what, share, v)
-		}
-		if v := f.verdict(s.bounded(anything), 3); v.Class != Unknown && v.Class != want || !v.Sensitive.Known() {
-			t.Errorf("%s that may hold anything is taken for %+v", what, v)
-		}
-		known := s
-		known.Held = unit.Some(held)
-		if got := known.bounded(anything); got.Low.Known() || got.High.Known() {
-			t.Errorf("bounds where what it holds is counted: %+v", got)
-		}
+// Bounds of its occupancy are for where that is not counted.
+func TestBounded(t *testing.T) {
+	s := sampleOf(t, "rabbit")
+	if got := s.bounded(anything); got.Low.Known() || got.High.Known() {
+		t.Errorf("bounds where what it holds is counted: %+v", got)
 	}
-	if v := f.verdict(sampleOf(t, "rabbit").with(anything), 3); v.Class != Unknown {
-		t.Errorf("a rabbit that may hold anything is taken for %+v", v)
+	if got := s.with(Bounds{0.25, 0.5}); got.Low.Or(0) != float64(unit.MiB) || got.High.Or(0) != float64(2*unit.MiB) {
+		t.Errorf("a quarter to a half of 4 MiB: %+v", got)
 	}
 }
 

@@ -24,10 +24,7 @@ type Infer struct {
 	// Crowd is how much longer reads from memory take beside the reference devil. Beside
 	// other workloads it is in proportion to what they read.
 	Crowd float64 `yaml:"crowd" json:"crowd"`
-	// Scales correct what the estimates leave out; fitted, see decision 0020. HurtScale
-	// corrects that some lines are used more than others. Where the response to cache is
-	// known (Curve), it is 1.
-	HurtScale   float64 `yaml:"hurt_scale" json:"hurt_scale"`
+	// Scales correct what the estimates leave out; fitted, see decision 0020.
 	HarmScale   float64 `yaml:"harm_scale" json:"harm_scale"`
 	RemoteScale float64 `yaml:"remote_scale" json:"remote_scale"`
 
@@ -42,7 +39,7 @@ type Infer struct {
 func defaultInfer() Infer {
 	return Infer{
 		DRAM: 3, Remote: 1 + machine.SLITExcess, DevilRate: 0.2, RabbitRate: 0.02, Crowd: 0.4,
-		HurtScale: 0.65, HarmScale: 1.1, RemoteScale: 0.75,
+		HarmScale: 1.1, RemoteScale: 0.75,
 		Weight: 0.3, Windows: 3, Change: 0.25, Changed: 3,
 	}
 }
@@ -56,7 +53,7 @@ func (f Infer) validate() error {
 		is   float64
 	}{
 		{"dram", f.DRAM - 1}, {"remote", f.Remote - 1}, {"devil_rate", f.DevilRate}, {"rabbit_rate", f.RabbitRate}, {"crowd", f.Crowd},
-		{"hurt_scale", f.HurtScale}, {"harm_scale", f.HarmScale}, {"remote_scale", f.RemoteScale}, {"weight", f.Weight}, {"change", f.Change},
+		{"harm_scale", f.HarmScale}, {"remote_scale", f.RemoteScale}, {"weight", f.Weight}, {"change", f.Change},
 	} {
 		if !(p.is > 0 && p.is < mostConstant) {
 			return fmt.Errorf("animal: infer.%s: it must be a positive number below a million; dram and remote above 1", p.name)
@@ -73,10 +70,13 @@ func (f Infer) validate() error {
 type Sample struct {
 	Requests unit.Opt[float64] `json:"requests"` // that left the private caches
 	Loads    unit.Opt[float64] `json:"loads"`    // from memory
-	Remote   unit.Opt[float64] `json:"remote"`   // share of loads from another node
-	Far      unit.Opt[float64] `json:"far"`      // its distance, in local distances beyond the own node
-	Waits    unit.Opt[float64] `json:"waits"`    // cycles that it waits for requests, else for any memory
-	Held     unit.Opt[float64] `json:"held"`     // bytes that it holds of each last-level cache that it uses
+	// Traffic is lines moved between caches and memory, reads and writes, where resctrl
+	// counts them.
+	Traffic unit.Opt[float64] `json:"traffic,omitzero"`
+	Remote  unit.Opt[float64] `json:"remote"` // share of loads from another node
+	Far     unit.Opt[float64] `json:"far"`    // its distance, in local distances beyond the own node
+	Waits   unit.Opt[float64] `json:"waits"`  // cycles that it waits for requests, else for any memory
+	Held    unit.Opt[float64] `json:"held"`   // bytes that it holds of each last-level cache that it uses
 	// Low and High bound Held where that is not counted (Bounds).
 	Low   unit.Opt[float64] `json:"low,omitzero"`
 	High  unit.Opt[float64] `json:"high,omitzero"`
@@ -119,6 +119,9 @@ func SampleOf(w *window.Workload, at Site) Sample {
 		s.Loads = unit.Some(lines / float64(cycles))
 		s.Remote = unit.Some(float64(w.RemoteLoads.Or(0)) / max(1, loads))
 	}
+	if bytes, ok := w.Traffic.Get(); ok {
+		s.Traffic = unit.Some(float64(bytes) / lineBytes / float64(cycles))
+	}
 	if held, ok := w.LLC.Get(); ok {
 		caches, ok := at.Caches.Get()
 		s.Held = unit.OptOf(float64(held)/caches, ok)
@@ -150,12 +153,14 @@ func (s Sample) mix(now Sample, weight float64) Sample {
 		return unit.Some(a + float64(weight*(b-a)))
 	}
 	return Sample{
-		Requests: one(s.Requests, now.Requests), Loads: one(s.Loads, now.Loads), Remote: one(s.Remote, now.Remote), Far: one(s.Far, now.Far), Waits: one(s.Waits, now.Waits),
+		Requests: one(s.Requests, now.Requests), Loads: one(s.Loads, now.Loads), Traffic: one(s.Traffic, now.Traffic), Remote: one(s.Remote, now.Remote), Far: one(s.Far, now.Far), Waits: one(s.Waits, now.Waits),
 		Held: one(s.Held, now.Held), Low: one(s.Low, now.Low), High: one(s.High, now.High), Cache: one(s.Cache, now.Cache), Curve: s.Curve.withWindow(now, weight), Intensity: one(s.Intensity, now.Intensity),
 	}
 }
 
-// Estimate computes Slowdowns from counters alone:
+// Estimate computes Slowdowns of a program that was seen with little and with much of a
+// cache (Sample.Squeezed), from counters alone. Of any other it gives Remote only: what a
+// program holds of a cache that nothing takes from it says nothing about its need (Solo).
 //
 //  1. Waiting is hits × 1 + reads from memory × DRAM (remote reads × Remote at a distance
 //     of 20, more the farther they are; 20 is assumed where the distance is unknown), each
@@ -163,17 +168,14 @@ func (s Sample) mix(now Sample, weight float64) Sample {
 //     cycles that one unit of latency costs.
 //  2. Remote: all reads from distance 20 against all reads from the own node. Both use the
 //     reads that remain when it has the cache alone, where that is known.
-//  3. Where it was seen with more and with less of the cache, hits lie between those
-//     observed (Curve). Else its footprint is its occupancy / its share of hits: if lines are
-//     used equally, the share of hits is the share of lines in the cache. Without hits the
-//     footprint is unlimited.
+//  3. Hits lie between those observed with more and with less of the cache (Curve).
 //  4. A cache that two workloads use fills in proportion to what each brings in. Beside
 //     the reference devil the workload holds what the devil leaves. Hurt is the hits that it
 //     loses by this, and the longer wait of its reads from memory because of the devil's.
 //  5. Harm is the same with the reference rabbit as the victim.
 //
-// A figure is unknown if its counters are missing: waits and requests give 1, occupancy
-// gives 3.
+// A figure is unknown if its counters are missing: waits and requests give 1, occupancy, or
+// bounds of it that are close, gives 3.
 func (f Infer) Estimate(s Sample) Slowdowns {
 	p, ok := f.program(s) // 1
 	if !ok {
@@ -187,11 +189,7 @@ func (f Infer) Estimate(s Sample) Slowdowns {
 	out := Slowdowns{Remote: f.remote(p, p.requests*(1-alone), quiet)}
 	beside := p.hitsWith(f.besideDevil(p)) // 4
 	longer := float64((f.DRAM-1)*max(0, alone-beside)) + float64(f.DRAM*f.Crowd*(1-beside))
-	scale := f.HurtScale
-	if p.curve != nil {
-		scale = 1
-	}
-	out.Hurt = unit.Some(scale * p.unit * p.requests * longer / quiet)
+	out.Hurt = unit.Some(p.unit * p.requests * longer / quiet)
 	misses, reads := f.besideRabbit(p) // 5
 	slower := float64(f.DRAM*(1+float64(f.Crowd*min(1, reads/f.DevilRate)))) - 1
 	out.Harm = unit.Some(f.HarmScale * misses * slower)
@@ -227,7 +225,7 @@ type program struct {
 	local                 float64 // cycles that it would take with all reads from its own node
 	shares                bool    // whether the following fields are known
 	cache, footprint      float64
-	curve                 Curve // two points or more
+	curve                 Curve
 }
 
 // program is numbers 1 and 3 of Estimate. More loads than requests are prefetches that the
@@ -250,31 +248,16 @@ func (f Infer) program(s Sample) (program, bool) {
 	if p.requests > 0 {
 		p.hits = 1 - loads/p.requests
 	}
-	held, ok := s.Held.Get()
-	cache, ok2 := s.Cache.Get()
-	if p.shares = ok && ok2 && counted; p.shares {
-		p.cache, p.footprint = cache, math.Inf(1)
-		if p.hits > 0 {
-			p.footprint = max(held, least) / p.hits
-		}
-		if s.Curve.tells() {
-			p.curve = s.Curve
-			p.footprint = float64(cache * p.curve.whole())
-		}
+	cache, ok := s.Cache.Get()
+	if p.shares = ok && counted && s.Squeezed(); p.shares { // 3
+		p.cache, p.curve = cache, s.Curve
+		p.footprint = float64(cache * p.curve.whole())
 	}
 	return p, true
 }
 
 // hitsWith is the share of hits with this many bytes of cache.
-func (p program) hitsWith(held float64) float64 {
-	if p.curve != nil {
-		return p.curve.at(held / p.cache)
-	}
-	if p.footprint <= held {
-		return 1
-	}
-	return held / p.footprint
-}
+func (p program) hitsWith(held float64) float64 { return p.curve.at(held / p.cache) }
 
 // brings is the lines that it brings in at this occupancy, with all of its memory on its
 // own node.
@@ -317,25 +300,31 @@ func (p program) fill(grows func(held float64) float64) float64 {
 	return float64((low + high) / 2)
 }
 
-// Verdict is the inferred class, and how sure it is.
+// Verdict is the inferred class, and how sure it is. HurtRange and HarmRange are intervals
+// of the slowdowns where Solo says them.
 type Verdict struct {
 	Class     Class             `json:"class"`
 	Sensitive unit.Opt[bool]    `json:"sensitive"`
 	Slowdowns Slowdowns         `json:"slowdowns"` // estimated; the basis of the class
-	Certain   unit.Opt[float64] `json:"certain"`   // 0 … 1: distance from another class
-	Windows   int               `json:"windows"`   // number of windows behind it
+	HurtRange unit.Opt[Range]   `json:"hurt_range,omitzero"`
+	HarmRange unit.Opt[Range]   `json:"harm_range,omitzero"`
+	Certain   unit.Opt[float64] `json:"certain"` // 0 … 1: distance from another class
+	Windows   int               `json:"windows"` // number of windows behind it
 }
 
 // verdict judges a mean of windows.
 func (f Infer) verdict(s Sample, windows int) Verdict {
-	v := f.judged(s)
+	v := f.judge(s)
 	v.Windows = windows
 	return v
 }
 
-// judge is the verdict for a known occupancy.
+// judge is by Estimate where the program was seen squeezed, else by Solo.
 func (f Infer) judge(s Sample) Verdict {
 	v := Verdict{Slowdowns: f.Estimate(s)}
+	if !s.Squeezed() {
+		return f.alone(s, v)
+	}
 	v.Class, v.Sensitive = ClassOf(v.Slowdowns)
 	hurt, ok := v.Slowdowns.Hurt.Get()
 	harm, ok2 := v.Slowdowns.Harm.Get()
@@ -346,6 +335,18 @@ func (f Infer) judge(s Sample) Verdict {
 	if v.Class != Sheep {
 		v.Certain = unit.Some(min(v.Certain.Or(0), apart(hurt, harm)))
 	}
+	return v
+}
+
+// alone is the verdict on a program that was never seen squeezed.
+func (f Infer) alone(s Sample, v Verdict) Verdict {
+	solo := DefaultSolo()
+	if hurt, harm, ok := solo.Expect(s, f.DRAM); ok {
+		v.Slowdowns.Hurt, v.Slowdowns.Harm = unit.Some(hurt.Expected), unit.Some(harm.Expected)
+		v.HurtRange, v.HarmRange = unit.Some(hurt), unit.Some(harm)
+	}
+	_, v.Sensitive = ClassOf(v.Slowdowns)
+	v.Class, v.Certain, _ = solo.Class(s, f.DRAM)
 	return v
 }
 

@@ -23,29 +23,51 @@ func sampleOf(t *testing.T, what string) Sample {
 	return SampleOf(&l.Workload, Site{Cache: unit.Some(4 * unit.MiB), Caches: unit.Some(1.0)})
 }
 
-// A rabbit is a rabbit in its cache and out of it. What its counters do not show is
-// unknown.
+// Sheep and devils show alone, whatever they hold of a cache; rabbits show once they were
+// seen with less of it. What counters do not show is unknown.
 func TestVerdicts(t *testing.T) {
 	f := defaultInfer()
-	for what, want := range map[string]Class{"sheep": Sheep, "rabbit": Rabbit, "hurt": Rabbit, "devil": Devil} {
+	for what, want := range map[string]Class{"sheep": Sheep, "rabbit": Unknown, "hurt": Unknown, "devil": Devil} {
 		s := sampleOf(t, what)
 		v := f.verdict(s, 3)
-		if v.Class != want || !v.Sensitive.Known() || !(v.Certain.Or(-1) > 0 && v.Certain.Or(2) <= 1) {
+		if v.Class != want || !v.Sensitive.Known() || !v.HurtRange.Known() || want != Unknown && !(v.Certain.Or(-1) > 0 && v.Certain.Or(2) <= 1) {
 			t.Errorf("%s is taken for %+v", what, v)
 		}
-		for name, forget := range map[string]func(*Sample){
-			"held": func(s *Sample) { s.Held = unit.None[float64]() }, "cache": func(s *Sample) { s.Cache = unit.None[float64]() },
-			"requests": func(s *Sample) { s.Requests = unit.None[float64]() },
-		} {
-			less := s
-			if forget(&less); f.verdict(less, 3).Class != Unknown || !f.verdict(less, 3).Sensitive.Known() {
-				t.Errorf("%s without %s is taken for %+v", what, name, f.verdict(less, 3))
-			}
+		less := s
+		less.Held, less.Cache = unit.None[float64](), unit.None[float64]()
+		if is := f.verdict(less, 3); is != v {
+			t.Errorf("%s without its occupancy is taken for %+v", what, is)
+		}
+		if less.Requests = unit.None[float64](); f.verdict(less, 3).Class != Unknown || !f.verdict(less, 3).Sensitive.Known() {
+			t.Errorf("%s without requests is taken for %+v", what, f.verdict(less, 3))
 		}
 		s.Waits = unit.None[float64]()
 		if v := f.verdict(s, 3); v.Class != Unknown || v.Sensitive.Known() {
 			t.Errorf("%s without waits is taken for %+v", what, v)
 		}
+	}
+}
+
+// A program that hits with all of a cache, and misses with an eighth of it, is a rabbit.
+func TestSqueezedIsRabbit(t *testing.T) {
+	f := defaultInfer()
+	s := Sample{}
+	for _, now := range []Sample{seenAt(0.125, 0.1), seenAt(0.125, 0.1), seenAt(1, 0.95), seenAt(1, 0.95)} {
+		now.Waits = unit.Some(0.5)
+		s = s.mix(now, 1)
+	}
+	if v := f.verdict(s, 4); !s.Squeezed() || v.Class != Rabbit || v.HurtRange.Known() || !(v.Certain.Or(0) > 0) {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Lines that reach memory count where they are counted: not misses that it never sees.
+func TestTrafficBeforeMisses(t *testing.T) {
+	s := sampleOf(t, "devil")
+	_, misses, _ := DefaultSolo().Expect(s, 3)
+	s.Traffic = unit.Some(s.Loads.Or(0) / 4)
+	if _, traffic, _ := DefaultSolo().Expect(s, 3); traffic.Expected*4 != misses.Expected {
+		t.Errorf("a quarter of the lines: %+v, by misses %+v", traffic, misses)
 	}
 }
 

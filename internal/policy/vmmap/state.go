@@ -177,22 +177,19 @@ func (l *Look) Doubt(f Infer) string {
 		return fmt.Sprintf("its last windows say %s: the class is from before them", l.Else.words())
 	case says.Class != Unknown && l.otherwise(f) != "":
 		return "it alternates: at times it behaves like a " + l.otherwise(f)
-	case says.Class != Unknown && says.Sensitive.Known():
+	case says.Class != Unknown:
 		return ""
 	case l.Windows < f.Windows && len(l.Past) > 0:
 		return "its behaviour changes every few windows"
 	case l.Windows < f.Windows:
 		return fmt.Sprintf("%d of the %d windows that a class needs", l.Windows, f.Windows)
-	case says.Class != Unknown:
-		return "what it may hold of a cache leaves open whether it is sensitive"
 	case !s.Requests.Known():
 		return "its requests beyond the private caches are not counted"
-	case !s.Cache.Known():
-		return "which last-level caches it used, or how large they are, is not known"
-	case !s.Held.Known() && !s.Low.Known():
-		return "what it holds of a cache is not counted"
+	case l.Row > 0:
+		return fmt.Sprintf("its last windows say %s: a class needs %d in a row", l.Else.words(), f.Windows)
 	}
-	return "what it may hold of a cache leaves more than one class open"
+	_, _, doubt := DefaultSolo().Class(s, f.DRAM)
+	return doubt
 }
 
 // words returns "sensitive rabbit" or "unknown".

@@ -55,7 +55,7 @@ func TestDisturb(t *testing.T) {
 	var sum, square, gains, gainSquares float64
 	for i := range repeats {
 		r := Row{MBW: known(1e9), CPU: known(2), CPULimit: known(4), GainLatencyTrue: known(0.2)}
-		r.disturb(n, detmath.NewRandom(uint64(i), "noise"))
+		r.Disturb(n, detmath.NewRandom(uint64(i), "noise"))
 		if !r.NoiseMeasured || *r.GainLatencyTrue != 0.2 || *r.CPULimit != 4 || *r.LoadFactor != *r.CPU/4 || r.MSR != nil || r.GainCPU != nil {
 			t.Fatalf("%+v", r)
 		}
@@ -69,7 +69,7 @@ func TestDisturb(t *testing.T) {
 		}
 	}
 	r := Row{MBW: known(1e9), GainLatencyTrue: known(0.2)}
-	r.disturb(Noise{Unmeasured: true}, detmath.NewRandom(1))
+	r.Disturb(Noise{Unmeasured: true}, detmath.NewRandom(1))
 	if r.NoiseMeasured || *r.MBW != 1e9 || *r.GainLatency != 0.2 {
 		t.Errorf("without noise: %v, %v, measured %v", *r.MBW, *r.GainLatency, r.NoiseMeasured)
 	}

@@ -4,8 +4,10 @@ package fleet
 
 import (
 	"math"
+	"time"
 
 	"homenode/internal/sim/detmath"
+	"homenode/internal/window"
 )
 
 // RowSchema is the version of Row's columns.
@@ -68,8 +70,15 @@ type Row struct {
 	GainIPCTrue        *float64 `parquet:"gain_ipc_true_ratio,optional"`
 }
 
-// disturb applies noise to what a server would measure.
-func (r *Row) disturb(n Noise, random detmath.Random) {
+// Observe takes a row's features from one window of a workload.
+func (r *Row) Observe(wl *window.Workload, length time.Duration) {
+	var m means
+	m.addWindow(wl, length)
+	m.into(r)
+}
+
+// Disturb applies noise to what a server would measure.
+func (r *Row) Disturb(n Noise, random detmath.Random) {
 	_, err := n.Measured()
 	r.NoiseMeasured = err == nil
 	for _, f := range []struct {

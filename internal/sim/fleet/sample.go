@@ -235,7 +235,7 @@ func (j *job) row(s *subject) Row {
 	} else {
 		s.first.into(&r)
 	}
-	r.disturb(c.Noise, detmath.NewRandom(c.Seed, "fleet", "noise", s.id))
+	r.Disturb(c.Noise, detmath.NewRandom(c.Seed, "fleet", "noise", s.id))
 	return r
 }
 

@@ -51,10 +51,13 @@ func (a TableAbout) noise() string {
 	return fmt.Sprintf("measured, %d repeats: %s", a.Config.Noise.Repeats, source)
 }
 
+// KeyValue is an entry of a file's metadata.
+type KeyValue struct{ Key, Value string }
+
 // metadata is in this order of keys: a file's bytes depend on it.
-func (a TableAbout) metadata() ([]parquet.WriterOption, error) {
+func (a TableAbout) metadata() ([]KeyValue, error) {
 	c := a.Config
-	all := []struct{ key, value string }{
+	all := []KeyValue{
 		{KeySchema, strconv.Itoa(RowSchema)},
 		{KeyGenerator, strconv.Itoa(GeneratorVersion)},
 		{KeySeed, strconv.FormatUint(c.Seed, 10)},
@@ -78,38 +81,51 @@ func (a TableAbout) metadata() ([]parquet.WriterOption, error) {
 	} {
 		value := "none"
 		if !d.none {
-			data, err := json.Marshal(d.of)
-			if err != nil {
+			var err error
+			if value, err = Digest(d.of); err != nil {
 				return nil, fmt.Errorf("write data set: %s: %w", d.key, err)
 			}
-			value = fmt.Sprintf("%x", sha256.Sum256(data))
 		}
-		all = append(all, struct{ key, value string }{d.key, value})
+		all = append(all, KeyValue{d.key, value})
 	}
-	options := make([]parquet.WriterOption, len(all))
-	for i, kv := range all {
-		options[i] = parquet.KeyValueMetadata(kv.key, kv.value)
-	}
-	return options, nil
+	return all, nil
 }
 
-// TableWriter writes rows.
-type TableWriter struct {
-	w *parquet.GenericWriter[Row]
+// Digest is the SHA-256 of a value as JSON.
+func Digest(of any) (string, error) {
+	data, err := json.Marshal(of)
+	return fmt.Sprintf("%x", sha256.Sum256(data)), err
 }
+
+// TableWriter writes a fleet's rows.
+type TableWriter = Table[Row]
 
 // NewTableWriter starts a file.
 func NewTableWriter(to io.Writer, about TableAbout) (*TableWriter, error) {
-	options, err := about.metadata()
+	metadata, err := about.metadata()
 	if err != nil {
 		return nil, err
 	}
+	return NewTable[Row](to, metadata), nil
+}
+
+// Table writes rows of any kind.
+type Table[T any] struct {
+	w *parquet.GenericWriter[T]
+}
+
+// NewTable starts a file with this metadata.
+func NewTable[T any](to io.Writer, metadata []KeyValue) *Table[T] {
+	var options []parquet.WriterOption
+	for _, kv := range metadata {
+		options = append(options, parquet.KeyValueMetadata(kv.Key, kv.Value))
+	}
 	options = append(options, parquet.MaxRowsPerRowGroup(rowGroup), parquet.Compression(&parquet.Snappy), parquet.CreatedBy("homenode", "1", ""))
-	return &TableWriter{parquet.NewGenericWriter[Row](to, options...)}, nil
+	return &Table[T]{parquet.NewGenericWriter[T](to, options...)}
 }
 
 // Write adds rows. It is a Sink.
-func (w *TableWriter) Write(rows []Row) error {
+func (w *Table[T]) Write(rows []T) error {
 	if _, err := w.w.Write(rows); err != nil {
 		return fmt.Errorf("write data set: %w", err)
 	}
@@ -117,7 +133,7 @@ func (w *TableWriter) Write(rows []Row) error {
 }
 
 // Close ends the file. Without it, the file is not valid.
-func (w *TableWriter) Close() error {
+func (w *Table[T]) Close() error {
 	if err := w.w.Close(); err != nil {
 		return fmt.Errorf("write data set: %w", err)
 	}

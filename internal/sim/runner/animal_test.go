@@ -121,19 +121,17 @@ func guesses(t *testing.T, name, how string, seed uint64, windows int) (full, hi
 }
 
 // Classes of drawn applications are inferred from windows of single threads, beside random
-// neighbours, some with remote memory. The inference was fitted on halves of seeds 1 to 30
-// of the first three machines (decision 0020). These are other seeds, and Kunpeng is a
-// machine that it was not fitted on. The inference inverts laws that the simulator uses,
-// too: what is right here need not be right on hardware.
-//
-// Where a workload's occupancy is not counted, the lines that all bring into the cache
-// bound it, and a class is given only if the bounds leave no other.
+// neighbours, some with remote memory. Neighbours stay, so nearly nothing is seen both with
+// little and with much of a cache: a rabbit stays unknown, or, where it never has cache, looks
+// like a devil. The law was fitted on real programs (vmmap.Solo), and on nothing here: of the
+// classes that are told, three quarters must be right, and half must be told, with and without
+// counted occupancy (decision 0056).
 func TestClassesAreInferred(t *testing.T) {
 	const from, seeds, windows = 201, 40, 6
 	for _, c := range []struct {
-		how                        string
-		classes, sensitive, hidden float64 // shares that must be right
-	}{{halves, 0.90, 0.90, 0.87}, {quarters, 0.85, 0.85, 0.87}, {across, 0.85, 0.90, 0.82}, {unbound, 0.82, 0.82, 0.83}} {
+		how                    string
+		right, told, sensitive float64 // right of the classes told, told of all, sensitivities right
+	}{{halves, 0.80, 0.5, 0.85}, {quarters, 0.75, 0.5, 0.75}, {across, 0.80, 0.5, 0.85}, {unbound, 0.70, 0.5, 0.75}} {
 		for _, name := range []string{catalog.Opteron, catalog.FourNodes, catalog.DualE5620, catalog.Kunpeng} {
 			t.Run(c.how+"/"+name, func(t *testing.T) {
 				var all, less []guess
@@ -141,27 +139,30 @@ func TestClassesAreInferred(t *testing.T) {
 					full, hidden := guesses(t, name, c.how, from+seed, windows)
 					all, less = append(all, full...), append(less, hidden...)
 				}
-				classes, sensitive := confusion(t, all)
-				if len(all) < 50 || classes < c.classes || sensitive < c.sensitive {
-					t.Errorf("%.3f of %d classes and %.3f of sensitivities are right, want %.2f and %.2f", classes, len(all), sensitive, c.classes, c.sensitive)
-				}
-				if right, _ := confusion(t, less); right < c.hidden {
-					t.Errorf("without occupancy %.3f of %d classes are right, want %.2f", right, len(less), c.hidden)
+				for how, guesses := range map[string][]guess{"counted": all, "hidden": less} {
+					right, told, sensitive := confusion(t, guesses)
+					if len(guesses) < 50 || right < c.right || told < c.told || sensitive < c.sensitive {
+						t.Errorf("occupancy %s: of %d %.3f are told, %.3f of these and %.3f of sensitivities are right, want %+v", how, len(guesses), told, right, sensitive, c)
+					}
 				}
 			})
 		}
 	}
 }
 
-// confusion logs the table, and returns the shares that are right.
-func confusion(t *testing.T, all []guess) (classes, sensitive float64) {
+// confusion logs the table. It returns what is right of the classes told, told of all, and
+// right of the sensitivities.
+func confusion(t *testing.T, all []guess) (right, told, sensitive float64) {
 	t.Helper()
 	kinds := []vmmap.Class{vmmap.Sheep, vmmap.Rabbit, vmmap.Devil, vmmap.Unknown}
 	count := map[[2]vmmap.Class]int{}
 	for _, g := range all {
 		count[[2]vmmap.Class{g.truth.Class, g.says.Class}]++
+		if g.says.Class != vmmap.Unknown {
+			told++
+		}
 		if g.truth.Class == g.says.Class {
-			classes++
+			right++
 		}
 		if g.truth.Sensitive == g.says.Sensitive {
 			sensitive++
@@ -175,8 +176,8 @@ func confusion(t *testing.T, all []guess) (classes, sensitive float64) {
 		t.Log(line)
 	}
 	n := float64(len(all))
-	t.Logf("%.3f of %d right, sensitivity %.3f", classes/n, len(all), sensitive/n)
-	return classes / n, sensitive / n
+	t.Logf("%.3f of %d told, %.3f of these right, sensitivity %.3f", told/n, len(all), right/told, sensitive/n)
+	return right / told, told / n, sensitive / n
 }
 
 func named(c vmmap.Class) string {

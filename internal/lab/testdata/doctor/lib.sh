@@ -70,6 +70,16 @@ bigfile() {
 	[ -e /scratch/big ] || truncate -s 1400M /scratch/big
 }
 
+# cached MIB: waits until so much of the memory is page cache
+cached() {
+	i=0
+	until [ "$(awk '/^Cached:/ { print int($2 / 1024) }' /proc/meminfo)" -ge "$1" ]; do
+		sleep 1
+		i=$((i + 1))
+		[ $i -lt 120 ] || { echo "the page cache is not filled: $(grep Cached /proc/meminfo)" >&2; exit 1; }
+	done
+}
+
 # numactl's, which the guest does not have: the options that the doctor prints
 [ -e /bin/numactl ] || cat > /bin/numactl << 'EOF'
 #!/bin/sh

@@ -3,4 +3,4 @@
 bigfile
 group files 0-1
 forever files dd if=/scratch/big of=/dev/null bs=1M
-sleep 3
+cached 400 # a fifth of the memory is 307
