@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     pair = choose_pair(data)
     third = choose_third(data, pair)
     forests = [fit(data, probes, args.confidence, args.trees) for probes in (pair, third)]
-    print(f"{len(data.speed)} workloads, {len(data.placements)} placements, {data.about['machine']}; probes {pair}, third {third[2]}")
+    print(
+        f"{len(data.speed)} workloads, {len(data.placements)} placements, {data.about['machine']}; probes {pair}, third {third[2]}"
+    )
     error = None
     if args.card:
         result = evaluate(data, pair, third, args.confidence)

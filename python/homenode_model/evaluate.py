@@ -8,7 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from .data import DataSet, Floats
-from .fit import SEED, Forest, Probes, choose_pair, choose_third, conformal, errors, fit, folds, forest, ratios, split, targets, unseen
+from .fit import (
+    SEED,
+    Forest,
+    Probes,
+    choose_pair,
+    choose_third,
+    conformal,
+    errors,
+    fit,
+    folds,
+    forest,
+    ratios,
+    split,
+    targets,
+    unseen,
+)
 
 # Fewer trees than the model has: an evaluation fits hundreds of forests. More trees err less.
 TREES = 40
@@ -138,9 +153,15 @@ def decide_all(data: DataSet, pair: Probes, third: Probes, confidence: float, tr
                     if choice.placement >= 0:
                         wrong[number].append(actual[row, choice.placement] < goal * 0.95)
                         used[number].append(nodes[choice.placement])
-    mean = lambda values: float(np.mean(values)) if len(values) else float("nan")  # noqa: E731
+    mean = lambda values: float(np.mean(values)) if len(values) else float("nan")
     return Decisions(
-        mean(inside), coverage_kind(data, pair, confidence, trees), mean(third_wanted), mean(wrong[2]), mean(wrong[3]), mean(used[2]), mean(used[3])
+        mean(inside),
+        coverage_kind(data, pair, confidence, trees),
+        mean(third_wanted),
+        mean(wrong[2]),
+        mean(wrong[3]),
+        mean(used[2]),
+        mean(used[3]),
     )
 
 

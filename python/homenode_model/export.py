@@ -74,10 +74,7 @@ def golden(data: DataSet, forests: list[Forest], rows: int) -> dict[str, Any]:
     few = data.keep(np.arange(len(data.speed)) % max(1, len(data.speed) // rows) == 0)
     return {
         "schema": SCHEMA,
-        "forests": [
-            {"inputs": ratios(few, f.probes).tolist(), "outputs": f.predict(few).tolist()}
-            for f in forests
-        ],
+        "forests": [{"inputs": ratios(few, f.probes).tolist(), "outputs": f.predict(few).tolist()} for f in forests],
     }
 
 
