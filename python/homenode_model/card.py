@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from .categories import Categories
 from .data import DataSet
-from .evaluate import Result
+from .evaluate import NESTED, Result
 from .fit import Forest, Probes, targets
 
 STYLE = """
@@ -37,7 +37,7 @@ def svg(draw: object, width: float = 8, height: float = 3.4) -> str:
 
 
 def percent(value: float) -> str:
-    return "unknown" if np.isnan(value) else f"{100 * value:.1f}%"
+    return "not measured" if np.isnan(value) else f"{100 * value:.1f}%"
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
@@ -51,7 +51,7 @@ def name(data: DataSet, placement: int) -> str:
 
 def page(data: DataSet, forests: list[Forest], result: Result, groups: Categories, target: float | None) -> str:
     two, arms = forests[0], {a.name: a for a in result.arms}
-    probes, counters = arms["two probes"], arms["counters of one placement"]
+    probes, counters = arms[NESTED], arms["counters of one placement"]
     verdict = f"With a kind of workload left out, two probes are off by {percent(probes.by_kind)}; counters of one placement by {percent(counters.by_kind)}."
     if target is not None:
         met = probes.by_kind <= target
