@@ -8,7 +8,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS := -buildvcs=false -trimpath $(GOFLAGS)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe model clean
 
 all: build
 
@@ -31,12 +31,18 @@ build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab
 	@mkdir -p build
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-lab
 
-man: build ## man pages of both programs: build/man
-	@build/homenode reference --man build/man && build/homenode-lab reference --man build/man
+# The programs with the command that documents them: it is in no program that is installed.
+.PHONY: documented
+documented: build/version
+	@CGO_ENABLED=0 $(GO) build -tags reference -ldflags '-X homenode/internal/cli.Version=$(VERSION)' -o build/documented/ ./cmd/homenode ./cmd/homenode-lab
 
-reference: build ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
-	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
+man: documented ## man pages of both programs: build/man
+	@for p in homenode homenode-lab; do build/documented/$$p reference --man build/man || exit 1; done
+
+reference: documented ## docs/reference: the commands, their flags, exit codes and the configuration; schema; deploy/etc/agent.yaml
+	@build/documented/homenode reference > docs/reference/cli.md && build/documented/homenode-lab reference > docs/reference/lab.md
 	@scripts/exit-codes.sh
+	@for p in homenode homenode-lab; do build/documented/$$p reference --schemas schema || exit 1; done
 	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
 packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages
@@ -44,6 +50,15 @@ packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: bu
 
 docs: tools ## the documentation as a site: build/docs/index.html
 	@scripts/docs.sh
+
+# Machine, vCPUs and the error to reach (Funston et al.: 4.4 % on eight nodes, 6.6 % on four).
+model: build ## models of placements of the two machines of Funston et al., trained in the simulator: build/models
+	@mkdir -p build/models
+	@set -e; for each in 'opteron-6272 16 0.044' 'quad-e7-4830 24 0.066'; do \
+		set -- $$each; \
+		build/homenode-lab sim placements --machine $$1 --vcpus $$2 --dataset build/models/$$1.parquet; \
+		scripts/model.sh train build/models/$$1.parquet --target $$3 --model build/models/$$1.json --card build/models/$$1.html; \
+	done
 
 lab: setup ## build the lab into build/lab
 	@lab/build.sh

@@ -32,7 +32,7 @@ const architecture = `
 cmd/homenode | cmd/homenode-lab
 views | control/host | migrate | bench/host
 source
-cli/clitest > cli
+cli/clitest > cli/reference > cli
 agent/serve > agent > agent/decisions agent/threadagent | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
@@ -43,7 +43,7 @@ sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/
 render/words
 control > actuate | replay | interference
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
-snapshot | render/field
+snapshot | render/field | model
 window/windowtest > window
 migration | placement
 action
@@ -433,6 +433,7 @@ func TestArrowsFindsWhatIsWrong(t *testing.T) {
 // and not part of a neighbour.
 var small = map[string]string{
 	"cli/clitest":         "both programs' tests run command lines with it; cli itself links no testing",
+	"cli/reference":       "what it imports is for the build, and in no program that is installed",
 	"exit":                "rooms below cli return exit codes, so they cannot be cli's",
 	"golden":              "tests of eleven rooms use it, from the bottom up",
 	"lab/shapes":          "embeds the files beside it; go:embed reaches no other folder",

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 Written by `make reference` from the commands; `--help` of a command has its own. A command that is not listed has the codes of every command, and no others. With a signal (Ctrl-C, a closed pipe) a program ends as the signal has it.
 
 END
-	build/homenode reference --exit-codes
+	build/documented/homenode reference --exit-codes
 	echo
-	build/homenode-lab reference --exit-codes
+	build/documented/homenode-lab reference --exit-codes
 } > docs/reference/exit-codes.md

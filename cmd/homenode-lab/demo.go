@@ -56,6 +56,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing; report the warm-up and repeats that the mix should have")
 	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "with --pilot: time that a comparison may take")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, experiment.Comparison{})
 	f.lab.addBin(cmd)
 	cli.Exits(cmd, "3", "interrupted: the complete runs are kept")
 	f.lab.cgroup = "v2"

@@ -94,6 +94,7 @@ func labShapes() *cobra.Command {
 	}
 	f.addShapes(cmd)
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, listed{})
 	return cmd
 }
 

@@ -179,7 +179,7 @@ func modelTable(writes bool) (perf.Table, error) {
 	if err != nil {
 		return perf.Table{}, err
 	}
-	t := perf.Table{Name: "model", How: perf.Lab.How}
+	t := perf.Table{Name: "model", How: perf.Lab().How}
 	add := func(field perf.Field, config uint64) { // codes of lab/include/homenode_lab.h
 		t.Events = append(t.Events, perf.Event{Field: field, Type: uint32(typ), Config: config})
 	}

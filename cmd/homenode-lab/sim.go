@@ -70,6 +70,7 @@ func simRunCommand() *cobra.Command {
 	f.addSeeds(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "file for the result as JSON; -: standard output, without any other output")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, scenario.Result{})
 	return cmd
 }
 
@@ -126,6 +127,7 @@ func simCompareCommand() *cobra.Command {
 	}
 	f.addSeeds(cmd)
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, comparedJSON{})
 	return cmd
 }
 
@@ -271,6 +273,7 @@ func simListCommand(use, short, head string, rows func() [][2]string) *cobra.Com
 		},
 	}
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, listed{})
 	return cmd
 }
 
@@ -287,18 +290,22 @@ func simList(w io.Writer, output, head string, rows [][2]string) error {
 	return err
 }
 
+// listed is what commands that list names print as JSON.
+type listed struct {
+	Schema  int     `json:"schema"` // 1
+	Entries []named `json:"entries"`
+}
+
+type named struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
 // listJSON writes names and what they mean.
 func listJSON(w io.Writer, rows [][2]string) error {
-	type entry struct {
-		Name  string `json:"name"`
-		About string `json:"about"`
-	}
-	list := struct {
-		Schema  int     `json:"schema"` // 1
-		Entries []entry `json:"entries"`
-	}{1, []entry{}}
+	list := listed{1, []named{}}
 	for _, r := range rows {
-		list.Entries = append(list.Entries, entry{r[0], r[1]})
+		list.Entries = append(list.Entries, named{r[0], r[1]})
 	}
 	return schema.NewEncoder(w).Encode(list)
 }

@@ -59,6 +59,7 @@ func simArenaCommand() *cobra.Command {
 	flags.StringVar(&f.out, "out", "", "file for the result as JSON; -: standard output, without any other output")
 	flags.StringVar(&f.html, "html", "", "file for one self-contained page; -: standard output")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, arena.Result{})
 	return cmd
 }
 

@@ -67,6 +67,7 @@ func simFleetCommand() *cobra.Command {
 	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of servers simulated in parallel; the result does not depend on it")
 	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, fleet.Result{})
 	return cmd
 }
 

@@ -31,6 +31,7 @@ func simPapersCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return simPapers(cmd, output, args) },
 	}
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, arena.Result{})
 	return cmd
 }
 

@@ -90,7 +90,7 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 		log.Warn("nothing is taken over", "error", err)
 	}
 	a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: o.dry, Rounds: o.rounds, Log: log, Relog: relog, Load: load,
-		Handed: handed, Exec: replacer(hangup)})
+		Handed: handed, Exec: serve.Replacer(hangup)})
 	if err != nil {
 		return exit.Precondition(err)
 	}
@@ -132,6 +132,30 @@ func agentConfig(file, state string) (agent.Config, error) {
 	return c, exit.BadInput(err)
 }
 
+// restoredJSON is what 'restore -o json' prints.
+type restoredJSON struct {
+	Schema   int                `json:"schema"` // 1
+	DryRun   bool               `json:"dry_run"`
+	Restored []journal.Restored `json:"restored"`
+}
+
+// stateFlags name an agent that a command acts on: by its configuration, or by its folder.
+type stateFlags struct{ file, state, output string }
+
+// add adds the flags; what is in the folder.
+func (f *stateFlags) add(cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&f.file, "config", "", "the agent's configuration file")
+	cmd.Flags().StringVar(&f.state, "state", "", "folder of "+what+" (default: the configuration's, "+agent.DefaultStateDir+")")
+	cli.OutputFlag(cmd, &f.output)
+}
+
+func (f stateFlags) read() (agent.Config, error) {
+	if err := cli.CheckOutput(f.output); err != nil {
+		return agent.Config{}, err
+	}
+	return agentConfig(f.file, f.state)
+}
+
 // configLayers are the file, if one is named, and --state. That is a layer of its own,
 // because the state folder decides where other files are by default.
 func configLayers(file, state string) (layers []agent.Layer, err error) {
@@ -167,7 +191,7 @@ func useProfile(c *agent.Config) error {
 }
 
 func restoreCommand() *cobra.Command {
-	var file, state, output string
+	var f stateFlags
 	var dry, forget bool
 	cmd := &cobra.Command{
 		Use:   "restore",
@@ -177,16 +201,13 @@ func restoreCommand() *cobra.Command {
 			"command that undoes it. Check these cgroups, then run 'homenode restore --forget-damage'.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckOutput(output); err != nil {
-				return err
-			}
-			c, err := agentConfig(file, state)
+			c, err := f.read()
 			if err != nil {
 				return err
 			}
 			if dry {
 				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)
-				return errors.Join(sayRestored(cmd, output, dry, foreseen), restoreResult(dry, foreseen, err))
+				return errors.Join(sayRestored(cmd, f.output, dry, foreseen), restoreResult(dry, foreseen, err))
 			}
 			if forget {
 				if err := agent.ForgetDamage(c.StateDir); err != nil {
@@ -197,16 +218,15 @@ func restoreCommand() *cobra.Command {
 			if errors.Is(err, journal.ErrDamaged) {
 				saySuspects(cmd, c.StateDir)
 			}
-			return errors.Join(sayRestored(cmd, output, dry, restored), restoreResult(dry, restored, err))
+			return errors.Join(sayRestored(cmd, f.output, dry, restored), restoreResult(dry, restored, err))
 		},
 	}
 	cli.Exits(cmd, "3", "some settings could not be put back, or the record is damaged", "4", "there was nothing to put back")
-	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
-	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
+	f.add(cmd, "the journal")
+	cli.Writes(cmd, restoredJSON{})
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "report what would be put back, but change nothing")
 	cmd.Flags().BoolVar(&forget, "forget-damage", false, "forget that the journal was damaged; check first what it may have left")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "forget-damage")
-	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -226,7 +246,7 @@ func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal
 		if restored == nil {
 			restored = []journal.Restored{}
 		}
-		return schema.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "dry_run": dry, "restored": restored})
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(restoredJSON{1, dry, restored})
 	}
 	for _, r := range restored {
 		if dry {

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +42,7 @@ func askAgent(ctx context.Context, socket, what, method, path string, into any) 
 	}
 	answer, err := client.Do(req)
 	if err != nil {
-		return exit.BadInput(fmt.Errorf("ask the agent at %s: %w: check that it is running, and that you may use its socket", socket, errors.Unwrap(err)))
+		return exit.BadInput(unreachable(socket, err))
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
@@ -48,6 +50,21 @@ func askAgent(ctx context.Context, socket, what, method, path string, into any) 
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return readAnswer(what, answer.StatusCode, body, into)
+}
+
+// unreachable says why an agent does not answer at its socket, and what to do.
+func unreachable(socket string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("no agent is at %s: start 'homenode agent', or name its socket with --socket", socket)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("you may not use %s: run as root, or as a member of the group that the configuration names as api: write_group", socket)
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return fmt.Errorf("no agent answers at %s (%w): start 'homenode agent', or name its socket with --socket", socket, err)
 }
 
 func readAnswer(what string, code int, body []byte, into any) error {

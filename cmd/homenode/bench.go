@@ -66,6 +66,7 @@ func benchCommand() *cobra.Command {
 	flags.StringVar(&f.html, "html", "", "file for an HTML page of the profile; -: standard output")
 	flags.StringVar(&f.pictures, "pictures", "", "folder for pictures of the profile (SVG)")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, profile.Profile{})
 	cmd.AddCommand(benchShowCommand())
 	return cmd
 }
@@ -218,7 +219,7 @@ func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 // to measure.
 func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 	if f.pictures != "" {
-		err = writePictures(f.pictures, p)
+		err = host.WritePictures(f.pictures, p)
 	}
 	err = errors.Join(err, cli.WriteTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
 	if f.html == "-" {

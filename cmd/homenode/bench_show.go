@@ -3,11 +3,7 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +32,7 @@ func benchShowCommand() *cobra.Command {
 		},
 	}
 	cli.OutputFlag(cmd, &face, "html")
+	cli.Writes(cmd, profile.Profile{})
 	return cmd
 }
 
@@ -51,33 +48,4 @@ func printProfile(w io.Writer, p profile.Profile, face string) error {
 		return reportprofile.HTML(w, p)
 	}
 	return reportprofile.Text(w, p, cli.Screen())
-}
-
-// writePictures draws every part that the profile has.
-func writePictures(dir string, p profile.Profile) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return exit.BadInput(fmt.Errorf("make folder for pictures: %w", err))
-	}
-	for name, picture := range map[string]struct {
-		part profile.Part
-		draw func(io.Writer, profile.Profile) error
-	}{
-		"latency.svg":        {profile.Latency, heatMap(profile.Latency)},
-		"bandwidth.svg":      {profile.Bandwidth, heatMap(profile.Bandwidth)},
-		"loaded-latency.svg": {profile.Loaded, reportprofile.Curve},
-		"working-sets.svg":   {profile.Caches, reportprofile.WorkingSet},
-		"rao.svg":            {profile.Rao, reportprofile.Rao},
-	} {
-		if !slices.Contains(p.Done, picture.part) {
-			continue
-		}
-		if err := cli.WriteTo(nil, filepath.Join(dir, name), func(w io.Writer) error { return picture.draw(w, p) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func heatMap(part profile.Part) func(io.Writer, profile.Profile) error {
-	return func(w io.Writer, p profile.Profile) error { return reportprofile.HeatMap(w, p, part) }
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,6 +63,7 @@ func classesCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.references, "reference", nil, "NAME=RECORDING of a reference load: rabbit, devil, memory, far or crowded; give all five")
 	cmd.Flags().StringVar(&o.workload, "workload", "", "pattern of the workloads to classify, e.g. '/demo/*'; with --reference: of the load")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, interference.Result{}, views.ConstantsForm{})
 	return cmd
 }
 
@@ -107,7 +107,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 		return exit.With(exit.Nothing, errors.New("the recording has no workloads: 'homenode record --workload' says which cgroups to watch"))
 	}
 	all := len(out.Workloads)
-	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl interference.Workload) bool { return !o.matches(wl.ID) })
+	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl interference.Workload) bool { return !host.Matches(o.workload, wl.ID) })
 	if len(out.Workloads) == 0 {
 		return exit.With(exit.Nothing, fmt.Errorf("none of %d workloads matches --workload %q", all, o.workload))
 	}
@@ -129,81 +129,14 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	return err
 }
 
-func (o classesOptions) matches(id string) bool {
-	ok, _ := path.Match(o.workload, id)
-	return ok || o.workload == "" || o.workload == id
-}
-
 // calibrate prints the constants that follow from all references.
 func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
-	f := vmmap.DefaultConfig().Infer
-	var r vmmap.References
-	into := map[string]*vmmap.Sample{"rabbit": &r.Rabbit, "devil": &r.Devil, "memory": &r.Memory, "far": &r.Far, "crowded": &r.Crowded}
-	const want = "want rabbit, devil, memory, far and crowded, each once, =RECORDING"
-	var first *interference.Study
-	var notes []string
-	partly := false
-	files := map[string]bool{}
-	for _, given := range o.references {
-		name, file, ok := strings.Cut(given, "=")
-		to, known := into[name]
-		if !ok || !known || file == "" {
-			return exit.BadInput(fmt.Errorf("--reference is %q: %s", given, want))
-		}
-		if files[file] {
-			return exit.BadInput(fmt.Errorf("--reference %s: %s is given twice: each recording is of one load", name, file))
-		}
-		delete(into, name)
-		files[file] = true
-		study, cutOff, err := host.Study(ctx, []string{file}, f, o.stderr)
-		if err != nil {
-			return exit.BadInput(fmt.Errorf("--reference %s: %w", name, err))
-		}
-		if first == nil {
-			first = study
-		}
-		notes = append(append(notes, given), cutOff...)
-		partly = partly || len(cutOff) > 0
-		if *to, err = o.sample(first, study); err != nil {
-			return exit.BadInput(fmt.Errorf("--reference %s: %s: %w", name, file, err))
-		}
-	}
-	if len(into) > 0 {
-		missing := make([]string, 0, len(into))
-		for name := range into {
-			missing = append(missing, name)
-		}
-		slices.Sort(missing)
-		return exit.BadInput(fmt.Errorf("--reference: %s missing: %s", render.List(missing), want))
-	}
-	f, err := f.Calibrated(r)
+	f, notes, whole, err := host.Calibrate(ctx, o.references, o.workload, o.stderr)
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	if err = views.Constants(w, f, notes, o.output); err == nil && partly {
+	if err = views.Constants(w, f, notes, o.output); err == nil && !whole {
 		return exit.With(exit.Partly, errors.New("a reference was cut off: the constants are from the part that is left"))
 	}
 	return err
-}
-
-// sample returns the load's sample, on the machine of the first reference.
-func (o classesOptions) sample(first, study *interference.Study) (vmmap.Sample, error) {
-	if other := first.Another(study.Machine()); other != "" {
-		return vmmap.Sample{}, errors.New(other)
-	}
-	id, err := o.load(study)
-	if err != nil {
-		return vmmap.Sample{}, err
-	}
-	return study.Sample(id)
-}
-
-// load returns the workload of a reference's recording that is the load.
-func (o classesOptions) load(s *interference.Study) (string, error) {
-	all := s.IDs()
-	ids := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !o.matches(id) })
-	if len(ids) != 1 {
-		return "", fmt.Errorf("%d of its %d workloads match --workload %q: want one, the load", len(ids), len(all), o.workload)
-	}
-	return ids[0], nil
 }

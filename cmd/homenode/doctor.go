@@ -96,6 +96,7 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.failOn, "fail-on", "", "least severity of a finding that makes the exit code 1: critical, serious, moderate, minor or unweighed (default: none does)")
 	profileFlag(cmd, &o.profile)
 	cli.OutputFlag(cmd, &o.face, "markdown")
+	cli.Writes(cmd, doctor.Report{})
 	return cmd
 }
 

@@ -17,12 +17,6 @@ import (
 	"homenode/internal/schema"
 )
 
-// exclusionJSON is what -o json prints.
-type exclusionJSON struct {
-	Schema int `json:"schema"` // 1
-	serve.Exclusion
-}
-
 func excludeCommand() *cobra.Command {
 	var socket, output string
 	var length time.Duration
@@ -46,6 +40,7 @@ func excludeCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&length, "for", time.Hour, "length of the exclusion, at most 744h")
 	socketFlag(cmd, &socket)
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, serve.Exclusion{})
 	return cli.CompleteArgument(cmd, watched)
 }
 
@@ -64,12 +59,13 @@ func includeCommand() *cobra.Command {
 	}
 	socketFlag(cmd, &socket)
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, serve.Exclusion{})
 	return cli.CompleteArgument(cmd, watched)
 }
 
 func changeExclusion(cmd *cobra.Command, socket, output, method, workload, query string) error {
-	e := exclusionJSON{Schema: 1}
-	if err := askAgent(cmd.Context(), socket, cmd.Name(), method, "/v1/workloads/"+url.PathEscape(workload)+"/exclusion"+query, &e.Exclusion); err != nil {
+	var e serve.Exclusion
+	if err := askAgent(cmd.Context(), socket, cmd.Name(), method, "/v1/workloads/"+url.PathEscape(workload)+"/exclusion"+query, &e); err != nil {
 		return err
 	}
 	if output == "json" {

@@ -41,9 +41,9 @@ func TestExcludeAndInclude(t *testing.T) {
 		case strings.Contains(r.URL.Path, "none"):
 			return 404, `{"error":"unknown workload"}`
 		case r.Method == http.MethodPut:
-			return 200, `{"workload":"/a/b","until":"2026-01-02T15:04:05Z"}`
+			return 200, `{"schema":1,"workload":"/a/b","until":"2026-01-02T15:04:05Z"}`
 		}
-		return 200, `{"workload":"/a/b","until":null}`
+		return 200, `{"schema":1,"workload":"/a/b","until":null}`
 	})
 	for _, c := range []struct {
 		args, want, request string
@@ -61,7 +61,7 @@ func TestExcludeAndInclude(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s, asked %q", c.args, code, out, errs, *asked)
 		}
 	}
-	for args, want := range map[string]string{"exclude /a --for 0s": "1h30m", "exclude": "a workload", "include": "a workload", "exclude a --socket /no/such": "check that it is running"} {
+	for args, want := range map[string]string{"exclude /a --for 0s": "1h30m", "exclude": "a workload", "include": "a workload", "exclude a --socket /no/such": "no agent is at /no/such: start 'homenode agent'"} {
 		if code, _, errs := clitest.Run(rootCommand(), strings.Fields(args)...); code != exit.Bad || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, %s", args, code, errs)
 		}

@@ -16,6 +16,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/report"
 	"homenode/internal/schema"
+	"homenode/internal/snapshot"
 )
 
 func mapsCommand() *cobra.Command {
@@ -49,6 +50,7 @@ func mapsCommand() *cobra.Command {
 	cmd.Flags().IntVar(&top, "top", 10, "number of the biggest mappings to show")
 	cmd.Flags().StringVar(&root, "root", "/", "recorded tree instead of the running kernel")
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, snapshot.Snapshot{})
 	return cmd
 }
 

@@ -55,6 +55,7 @@ func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	directOwnerFlag(cmd, &f.directOwners)
 	flags.StringVar(&f.state, "state", agent.DefaultStateDir, "freeze: folder of the record of what is frozen")
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, migration.Report{})
 }
 
 // job checks everything that can be checked without looking at the machine.

@@ -62,6 +62,7 @@ func pinFlags(o *pinOptions) *cobra.Command {
 	f.StringVar(&o.config, "config", "", "file with settings of the policy (YAML)")
 	f.StringVar(&o.state, "state", agent.DefaultStateDir, "folder of the journal")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, threadagent.Summary{})
 	return cmd
 }
 

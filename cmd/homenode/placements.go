@@ -50,6 +50,7 @@ func placementsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.png, "png", "", "file for the picture as PNG")
 	profileFlag(cmd, &f.profile)
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, topology.PlacementsForm)
 	return cmd
 }
 

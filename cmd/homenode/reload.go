@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"homenode/internal/agent"
+	"homenode/internal/agent/serve"
 	"homenode/internal/cli"
 	"homenode/internal/render"
 	"homenode/internal/schema"
@@ -28,7 +28,7 @@ func reloadCommand() *cobra.Command {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
-			var r agent.Reloaded
+			var r serve.Reloaded
 			if err := askAgent(cmd.Context(), socket, "reload", http.MethodPost, "/v1/reload", &r); err != nil {
 				return err
 			}
@@ -37,18 +37,13 @@ func reloadCommand() *cobra.Command {
 	}
 	socketFlag(cmd, &socket)
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, serve.Reloaded{})
 	return cmd
 }
 
-// reloadedJSON is what -o json prints.
-type reloadedJSON struct {
-	Schema int `json:"schema"` // 1
-	agent.Reloaded
-}
-
-func sayReloaded(w io.Writer, output string, r agent.Reloaded) error {
+func sayReloaded(w io.Writer, output string, r serve.Reloaded) error {
 	if output == "json" {
-		return schema.NewEncoder(w).Encode(reloadedJSON{1, r})
+		return schema.NewEncoder(w).Encode(r)
 	}
 	say := func(what string, names []string) {
 		if len(names) > 0 {

@@ -54,6 +54,7 @@ func repeatCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.Verbose, "verbose", false, "copy CMD's output to stderr")
 	cmd.Flags().BoolVar(&f.Any, "anyway", false, "also compare runs that are mostly start-up")
 	cli.OutputFlag(cmd, &f.output, "markdown")
+	cli.Writes(cmd, experiment.Variation{})
 	return cmd
 }
 

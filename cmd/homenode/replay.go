@@ -53,6 +53,7 @@ func replayCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "setting to change, e.g. mao.strategy=A; repeatable")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all differences, not only the first ones")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, replay.Result{})
 	return cmd
 }
 

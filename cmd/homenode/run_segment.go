@@ -5,10 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
+
+	"homenode/internal/views"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,6 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
-	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/source"
 	"homenode/internal/unit"
@@ -84,7 +84,7 @@ func placeSegment(cmd *cobra.Command, f runFlags, args []string) error {
 	case err != nil:
 		return exit.BadInput(err)
 	}
-	return printSegment(cmd.OutOrStdout(), q, res)
+	return views.Segment(cmd.OutOrStdout(), q, res)
 }
 
 func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.SegmentRequest, err error) {
@@ -164,27 +164,3 @@ func (f segmentFlags) segment(cmd *cobra.Command) (s launch.Segment, err error) 
 	s.File = f.file
 	return s, nil
 }
-
-func printSegment(w io.Writer, q launch.SegmentRequest, res launch.SegmentResult) error {
-	what, policy := "", string(q.Policy)
-	if res.Created {
-		what = "made, "
-	}
-	if !q.Nodes.IsEmpty() {
-		policy += " " + q.Nodes.String()
-	}
-	fmt.Fprintf(w, "%s: %s%v, %s\n", render.Printable(res.Name), what, res.Bytes, policy)
-	present, ok := res.Present.Get()
-	switch {
-	case !ok || present == 0:
-	case q.Touch:
-		fmt.Fprintf(w, "all its pages exist\n")
-	case !q.Move && !q.Strict:
-		fmt.Fprintf(w, "%v of it existed and stays where it is: --move moves it\n", present)
-	case len(res.Elsewhere) == 0:
-		fmt.Fprintf(w, "the %v of it that exist are on %s\n", present, nodesOf(q))
-	}
-	return nil
-}
-
-func nodesOf(q launch.SegmentRequest) string { return "nodes " + q.Nodes.String() }

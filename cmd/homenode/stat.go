@@ -19,6 +19,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/snapshot"
@@ -55,6 +56,7 @@ func statCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.count, "count", 1, "number of reports; 0: until it is stopped")
 	cmd.Flags().StringVar(&o.root, "root", "/", "recorded tree instead of the running kernel")
 	cli.OutputFlag(cmd, &o.output)
+	cli.Writes(cmd, snapshot.Snapshot{})
 	return cmd
 }
 
@@ -72,6 +74,7 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 		return exit.BadInput(err)
 	}
 	defer s.Close()
+	labels := cgroup.Labeller{Root: kernel.At(o.root)}
 	var partly error
 	for i := 0; i < o.count || o.count == 0; i++ {
 		if i > 0 && cfg.Interval == 0 {
@@ -82,6 +85,7 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 			break
 		}
 		if err == nil {
+			labels.Name(&out.Window)
 			err = o.print(w, out, id, i)
 		}
 		if err != nil {

@@ -33,6 +33,7 @@ func statusCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, agent.Status{})
 	return cmd
 }
 
@@ -79,5 +80,6 @@ func whyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
 	cmd.Flags().StringVar(&log, "decisions", "", "decision log (default: the agent's)")
 	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, whyJSON{}, whyLogJSON{})
 	return cli.CompleteArgument(cmd, watched)
 }

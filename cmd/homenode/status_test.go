@@ -3,8 +3,13 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"homenode/internal/agent"
@@ -30,6 +35,34 @@ func TestAgentProfile(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", profile, code, text, want)
 		}
 	}
+	ownProfile(t)
+	unreadableProfile(t, config(profileOf(t, shapeMachine(t, "opteron"))))
+}
+
+// unreadableProfile reads a configuration whose profile only root may read, as another user.
+func unreadableProfile(t *testing.T, file string) {
+	t.Helper()
+	c, err := agentConfig(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(c.Profile, 0); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 { // the file system takes this thread for nobody's
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		syscall.RawSyscall(syscall.SYS_SETFSUID, 65534, 0, 0)
+		defer syscall.RawSyscall(syscall.SYS_SETFSUID, 0, 0, 0)
+	}
+	err = useProfile(&c)
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "profile of the configuration: ") || c.Actuate.Profile != nil {
+		t.Errorf("a profile that may not be read: %v", err)
+	}
+}
+
+func ownProfile(t *testing.T) {
+	t.Helper()
 	m, _, err := source.Live()
 	if err != nil {
 		t.Skipf("this host's machine cannot be read: %v", err)

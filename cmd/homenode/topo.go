@@ -50,6 +50,7 @@ func topoCommand() *cobra.Command {
 	cli.Exits(cmd, "3", "a part could not be read, or is not plausible: a line on stderr says so")
 	addMachineFlags(cmd, &f.Machine)
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, topology.Form)
 	cmd.Flags().StringVar(&f.svg, "svg", "", "file for a picture (SVG); -: standard output, without any other output")
 	cmd.Flags().StringVar(&f.png, "png", "", "file for the picture as PNG; -: as above")
 	cmd.Flags().StringVar(&f.pdf, "pdf", "", "file for the picture as PDF; -: as above")

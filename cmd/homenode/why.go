@@ -29,6 +29,13 @@ type whyJSON struct {
 	Earlier []agent.Decision `json:"earlier"`
 }
 
+// whyLogJSON is what a log has on a name where no agent runs.
+type whyLogJSON struct {
+	Schema    int              `json:"schema"` // 1
+	Workloads []string         `json:"workloads"`
+	Earlier   []agent.Decision `json:"earlier"`
+}
+
 // logOf returns the decision log: the named one, the agent's, or the default of an agent
 // with this state folder.
 func logOf(state, said string, s agent.Status) string {
@@ -96,7 +103,7 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 		}
 	}
 	if output == "json" {
-		return schema.NewEncoder(w).Encode(map[string]any{"schema": 1, "workloads": ids, "earlier": decisionsOf(found)})
+		return schema.NewEncoder(w).Encode(whyLogJSON{1, ids, decisionsOf(found)})
 	}
 	fmt.Fprintf(w, "no agent runs; what is in %s on", log)
 	for _, id := range ids {

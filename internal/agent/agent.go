@@ -16,6 +16,7 @@ import (
 	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	names "homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/hotness"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
@@ -97,7 +98,7 @@ type Agent struct {
 	near     []set.NodeSet // parallel to Config.Services
 	latency  latencies
 	hot      unix.Patience // for processes that are searched for hot pages
-	labels   labels
+	labels   names.Labeller
 	pulse    pulse
 	reported map[string]bool // problems of the last window
 	view     atomic.Pointer[View]
@@ -139,7 +140,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 
 func (a *Agent) open(ctx context.Context) error {
 	if a.o.Play != nil {
-		a.reader, a.apply, a.labels.off = a.o.Play, asIfDone{}, true
+		a.reader, a.apply, a.labels.Off = a.o.Play, asIfDone{}, true
 		a.o.Config = playConfig(a.o.Config)
 		return os.MkdirAll(a.o.Config.StateDir, 0o755)
 	}

@@ -77,7 +77,7 @@ type places struct {
 func documents(layers []Layer) (docs []*yamlfile.Document) {
 	f := defaultFile()
 	for _, l := range layers {
-		doc, err := yamlfile.Parse(l.Text, l.Name, configRules)
+		doc, err := yamlfile.Parse(l.Text, l.Name, configRules())
 		if err == nil && doc.Decode(&f) == nil {
 			docs = append(docs, doc)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/set"
@@ -173,7 +174,7 @@ func TestCountingWithoutWorkloads(t *testing.T) {
 	r := &asked{why: "open perf cycles on cpu 0: no such file or directory (not supported)"}
 	a := &Agent{reader: r, o: Options{Log: slog.New(slog.NewTextHandler(&text, nil))}}
 	for range 3 {
-		a.tellCounting(window.Window{})
+		a.tellCounting(window.Window{At: time.Unix(1, 0)})
 	}
 	if c := a.status.Counting; c == nil || c.Counts || !strings.Contains(c.Remedy, "a PMU") || r.times != 1 || strings.Count(text.String(), "estimates only") != 1 {
 		t.Errorf("%+v, asked %d times: %s", c, r.times, text.String())
@@ -190,6 +191,26 @@ func TestCountingWithoutWorkloads(t *testing.T) {
 	}
 	if a.status.Counting != nil {
 		t.Errorf("%+v", a.status.Counting)
+	}
+}
+
+// Where nothing counts, the log says so at once and then once a day, by the windows' clock. A
+// clock that is set back does not make it silent.
+func TestEstimatesOnlyIsRepeatedDaily(t *testing.T) {
+	var text bytes.Buffer
+	a := &Agent{o: Options{Log: slog.New(slog.NewTextHandler(&text, nil))}}
+	estimated := window.Window{At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Workloads: []window.Workload{{LocalLoads: unit.UnknownValue[uint64]("no such event")}}}
+	said := func() int { return strings.Count(text.String(), "estimates only") }
+	for range 3 * 24 * 6 { // three days, a window every ten minutes
+		a.tellCounting(estimated)
+		estimated.At = estimated.At.Add(10 * time.Minute)
+	}
+	if said() != 3 {
+		t.Errorf("in three days it is said %d times", said())
+	}
+	estimated.At = estimated.At.AddDate(0, 0, -30)
+	if a.tellCounting(estimated); said() != 4 {
+		t.Errorf("after the clock was set back it is said %d times", said())
 	}
 }
 

@@ -144,7 +144,9 @@ type fileService struct {
 // services.
 const MaxConfig = 1 << 20
 
-var configRules = yamlfile.Rules{Malformed: kernel.ErrMalformed, What: "a configuration", Most: MaxConfig, MayBeEmpty: true}
+func configRules() yamlfile.Rules {
+	return yamlfile.Rules{Malformed: kernel.ErrMalformed, What: "a configuration", Most: MaxConfig, MayBeEmpty: true}
+}
 
 // ParseConfig refuses unknown and duplicate keys, with line and excerpt.
 func ParseConfig(data []byte, file string) (Config, error) {
@@ -177,7 +179,7 @@ func ParseLayers(layers ...Layer) (Config, error) {
 		if i == 0 || l.Name != "--state" { // the name of --state alone would not help: its value is hardly wrong
 			name = l.Name
 		}
-		doc, err := yamlfile.Parse(l.Text, name, configRules)
+		doc, err := yamlfile.Parse(l.Text, name, configRules())
 		errs = append(errs, err)
 		if doc != nil {
 			errs = append(errs, doc.Decode(&f))

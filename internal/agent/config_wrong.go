@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"homenode/internal/kernel"
 	"homenode/internal/yamlfile"
@@ -37,7 +38,7 @@ func (w *wrongs) oneOf(path, got string, valid ...string) {
 }
 
 // sectionKey is how the errors of mao.Config and actuate.Config begin: "mao: isolate.after is …".
-var sectionKey = regexp.MustCompile(`^(mao|actuate): ([a-z_.0-9\[\]]+) (is .*)$`)
+var sectionKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(mao|actuate): ([a-z_.0-9\[\]]+) (is .*)$`) })
 
 // of adds the errors of a section. Each names its key.
 func (w *wrongs) of(err error) {
@@ -45,7 +46,7 @@ func (w *wrongs) of(err error) {
 		return
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if m := sectionKey.FindStringSubmatch(line); m != nil {
+		if m := sectionKey().FindStringSubmatch(line); m != nil {
 			w.at(m[1]+"."+m[2], "it %s", m[3])
 			continue
 		}

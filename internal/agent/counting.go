@@ -101,14 +101,15 @@ func (a *Agent) tellCounting(w window.Window) {
 	}
 	old := a.status.Counting
 	a.status.Counting = &now
-	switch due := time.Since(a.counting) >= countingEvery; {
+	since := w.At.Sub(a.counting)
+	switch due := a.counting.IsZero() || since < 0 || since >= countingEvery; {
 	case now.Counts:
 		if old != nil && !old.Counts {
 			a.o.Log.Info("memory accesses are counted again")
 		}
 		a.counting = time.Time{}
 	case due:
-		a.counting = time.Now()
+		a.counting = w.At
 		a.o.Log.Warn("estimates only: no memory access is counted", "why", now.Why, "remedy", now.Remedy)
 	}
 }

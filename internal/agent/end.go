@@ -19,9 +19,6 @@ import (
 // TimeoutStopSec.
 const endLimit = 10 * time.Second
 
-// errHangs is returned when an agent ended without restoring everything.
-var errHangs = journal.ErrHangs
-
 // running is shared by the loop and by end.
 type running struct {
 	ended   chan error    // receives when the loop is over
@@ -59,7 +56,7 @@ func (a *Agent) end(r *running) error {
 	case err := <-r.ended:
 		return err
 	case <-over.C:
-		return fmt.Errorf("putting back takes longer than %v: %w", putBackLimit, errHangs)
+		return fmt.Errorf("putting back takes longer than %v: %w", putBackLimit, journal.ErrHangs)
 	}
 }
 
@@ -80,7 +77,7 @@ func (a *Agent) endWithout(r *running, over <-chan time.Time) error {
 	case err := <-done:
 		return err
 	case <-over:
-		return fmt.Errorf("putting back takes longer than %v: %w", putBackLimit, errHangs)
+		return fmt.Errorf("putting back takes longer than %v: %w", putBackLimit, journal.ErrHangs)
 	}
 }
 

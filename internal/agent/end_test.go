@@ -272,7 +272,7 @@ func TestEndsWhileAWriteHangs(t *testing.T) {
 		go func() { done <- a.Run(ctx) }()
 		<-s.hangs
 		cancel()
-		if err := <-done; !errors.Is(err, errHangs) {
+		if err := <-done; !errors.Is(err, journal.ErrHangs) {
 			t.Errorf("%v", err)
 		}
 		boot, err := kernel.BootID(kernel.At("/"))

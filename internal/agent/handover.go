@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"homenode/internal/control"
@@ -106,7 +107,7 @@ func (a *Agent) mayHandOver(ctx context.Context) error {
 		return ctx.Err()
 	}
 	for _, s := range settings {
-		if ownersSettings[s.name] && !reflect.DeepEqual(s.of(&a.started), s.of(&next)) {
+		if slices.Contains(ownersSettings, s.name) && !reflect.DeepEqual(s.of(&a.started), s.of(&next)) {
 			return fmt.Errorf("replace the program: %s has changed, which needs a restart", s.name)
 		}
 	}
@@ -115,7 +116,7 @@ func (a *Agent) mayHandOver(ctx context.Context) error {
 
 // ownersSettings are the settings that say where the journal is and who acts. With others the
 // new program could not put back what is set.
-var ownersSettings = map[string]bool{"state_dir": true, "direct_owners": true, "docker_socket": true, "docker_memory": true, "containerd_socket": true}
+var ownersSettings = []string{"state_dir", "direct_owners", "docker_socket", "docker_memory", "containerd_socket"}
 
 func (a *Agent) handoverState() ([]byte, error) {
 	h := handover{

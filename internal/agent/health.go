@@ -4,9 +4,10 @@ package agent
 
 import (
 	"fmt"
-	"homenode/internal/render"
 	"sync"
 	"time"
+
+	"homenode/internal/render"
 )
 
 // Health says whether an agent is alive, and whether it can do its work.

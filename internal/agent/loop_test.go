@@ -296,7 +296,7 @@ func TestLogRestored(t *testing.T) {
 		text := out.String()
 		done := r == journal.PutBack || r == journal.Equivalent
 		open := r == journal.Kept || r == journal.NotDone
-		if became[r] == "" || !strings.Contains(text, became[r]) || strings.Contains(text, ": put back") != done || strings.Contains(text, "level=WARN") != open {
+		if became(r) == "" || !strings.Contains(text, became(r)) || strings.Contains(text, ": put back") != done || strings.Contains(text, "level=WARN") != open {
 			t.Errorf("%s: %s", r, text)
 		}
 	}

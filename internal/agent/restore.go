@@ -51,10 +51,12 @@ func (a *Agent) recovered(restored []journal.Restored) {
 }
 
 // became describes what became of a setting that had to be restored.
-var became = map[journal.Result]string{
-	journal.PutBack: "put back", journal.Already: "it was as before already", journal.Equivalent: "put back to what means the same",
-	journal.Left: "left alone: another program has changed it since", journal.Vanished: "gone, with its workload",
-	journal.Kept: "kept for now", journal.NotDone: "not put back",
+func became(r journal.Result) string {
+	return map[journal.Result]string{
+		journal.PutBack: "put back", journal.Already: "it was as before already", journal.Equivalent: "put back to what means the same",
+		journal.Left: "left alone: another program has changed it since", journal.Vanished: "gone, with its workload",
+		journal.Kept: "kept for now", journal.NotDone: "not put back",
+	}[r]
 }
 
 // logRestored warns of settings that are still outstanding.
@@ -63,7 +65,7 @@ func (a *Agent) logRestored(whose string, r journal.Restored) {
 	if r.Result == journal.Kept || r.Result == journal.NotDone {
 		level = slog.LevelWarn
 	}
-	a.o.Log.Log(context.Background(), level, whose+became[r.Result], "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
+	a.o.Log.Log(context.Background(), level, whose+became(r.Result), "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
 }
 
 // putBackLimit is how long an ending agent tries to restore. A write to

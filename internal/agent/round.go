@@ -239,12 +239,12 @@ func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duratio
 	a.status.CPUSeconds = kernel.ProcessCPU().Seconds()
 	jobs := a.control.Jobs()
 	for _, wl := range w.Workloads {
-		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Labels: a.labels.of(wl.ID, w.Seq), Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
+		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Labels: a.labels.Of(wl.ID, w.Seq), Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
 		if job, ok := jobs.Job(wl.ID); ok {
 			s.Stage, s.Nodes, s.Note, s.Pays, s.Moving, s.Way = job.Stage, job.Nodes, job.Why, job.Pays, job.Moving, job.Way
 		}
 		a.status.Workloads = append(a.status.Workloads, s)
 	}
-	a.labels.forget(w.Seq)
+	a.labels.Forget(w.Seq)
 	a.tellProblems(w.Problems)
 }

@@ -21,7 +21,6 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent/decisions"
-	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/schema"
@@ -72,7 +71,7 @@ type Status struct {
 type WorkloadStatus struct {
 	ID       string          `json:"id"`
 	Service  string          `json:"service"`
-	Labels   cgroup.Labels   `json:"labels,omitzero"` // what the manager of its cgroup calls it
+	Labels   window.Labels   `json:"labels,omitzero"` // what the manager of its cgroup calls it
 	Features window.Features `json:"features"`
 	Stage    actuate.Stage   `json:"stage,omitempty"` // stage of the binding; "" = not bound
 	Nodes    set.NodeSet     `json:"nodes"`           // nodes that it is bound to

@@ -46,8 +46,8 @@ func Documented(cmd *cobra.Command, code int) bool {
 	return any || own || everyExit[text] != ""
 }
 
-// exitTable writes the codes of all commands that have their own.
-func exitTable(w io.Writer, root *cobra.Command) {
+// ExitTable writes the codes of all commands that have their own.
+func ExitTable(w io.Writer, root *cobra.Command) {
 	fmt.Fprintf(w, "| `%s` | code | meaning |\n|---|---|---|\n", root.Name())
 	fmt.Fprintf(w, "| every command | 0 | %s |\n| | 1 | %s |\n| | 2 | %s |\n", everyExit["0"], everyExit["1"], everyExit["2"])
 	walkCommands(root, func(cmd *cobra.Command) {

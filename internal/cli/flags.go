@@ -3,11 +3,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"homenode/internal/exit"
 )
@@ -63,4 +65,23 @@ func Empty(cmd *cobra.Command, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// wanted is what a flag of a type takes.
+var wanted = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "uint": "a whole number, 0 or more", "uint64": "a whole number, 0 or more",
+	"float64": "a number", "duration": "a time such as 500ms, 30s or 5m", "bool": "true or false",
+}
+
+// flagError says what a flag takes where the library quotes the parser of numbers.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	want := wanted[invalid.GetFlag().Value.Type()]
+	if want == "" {
+		return err
+	}
+	return fmt.Errorf("--%s is %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }

@@ -17,6 +17,9 @@ import (
 // ExitCodes is a line for the help of a program.
 const ExitCodes = "Exit codes: 0 done, 1 failed, 2 bad input or missing precondition, 3 partly done, 4 nothing to do."
 
+// ForBuild are commands that only the build needs. Packages that a build tag brings in add theirs.
+var ForBuild []func() *cobra.Command
+
 // Root is a program's root command. Without arguments it prints its help.
 func Root(name, short, long string) *cobra.Command {
 	root := &cobra.Command{
@@ -29,8 +32,10 @@ func Root(name, short, long string) *cobra.Command {
 		Args:          NoSuch(name),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(referenceCommand())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(err) })
+	for _, command := range ForBuild {
+		root.AddCommand(command())
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(flagError(err)) })
 	return root
 }
 
@@ -55,9 +60,20 @@ func NoSuch(command string) cobra.PositionalArgs {
 
 // Main runs the process's command line until it ends, or SIGINT or SIGTERM ends it, and exits.
 func Main(root *cobra.Command) {
+	deepen()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(Run(ctx, root, os.Args[1:]))
+}
+
+// deepen makes the stack as large as a command needs it, while there is little on it. The
+// runtime copies a stack that has to grow, and each time reads its tables of the functions
+// on it: pages of the program's file that would stay in memory.
+//
+//go:noinline
+func deepen() byte {
+	var room [24 << 10]byte
+	return room[len(os.Args)%len(room)]
 }
 
 // Run runs a command line, prints its error, and returns the exit code.

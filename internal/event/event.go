@@ -49,8 +49,8 @@ const (
 	TypeRaw      = 4 // PERF_TYPE_RAW: config is the PMU's own
 )
 
-// kernelEvents are PERF_COUNT_HW_…, by the name perf has for them.
-var kernelEvents = map[string]uint64{"cpu-cycles": 0, "instructions": 1}
+// kernelEvents are PERF_COUNT_HW_…, each at its number, by the name perf has for them.
+var kernelEvents = []string{"cpu-cycles", "instructions"}
 
 // Code is an event by its vendor's parts.
 type Code struct {

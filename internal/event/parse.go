@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"homenode/internal/unit"
@@ -265,11 +266,11 @@ func (e fileEvent) event(format Format) (Event, error) {
 	}
 	code := Code{Event: what, UMask: mask, CMask: e.CMask, Inv: e.Inv, Edge: e.Edge, Config1: config1}
 	if e.Kernel != "" {
-		config, ok := kernelEvents[e.Kernel]
-		if !ok || e.Name != "" || len(e.Names) > 0 || code != (Code{}) {
+		config := slices.Index(kernelEvents, e.Kernel)
+		if config < 0 || e.Name != "" || len(e.Names) > 0 || code != (Code{}) {
 			return Event{}, fmt.Errorf("kernel: %.40q: want cpu-cycles or instructions, and nothing else", e.Kernel)
 		}
-		return Event{Kernel: e.Kernel, Type: TypeHardware, Config: config}, nil
+		return Event{Kernel: e.Kernel, Type: TypeHardware, Config: uint64(config)}, nil
 	}
 	names := e.Names
 	if e.Name != "" {

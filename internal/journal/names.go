@@ -67,15 +67,13 @@ func (s Setting) anew() string {
 	return "another one has its name now"
 }
 
-// properties are systemd's names for a cgroup's files.
-var properties = map[string]string{"AllowedCPUs": "cpuset.cpus", "AllowedMemoryNodes": "cpuset.mems"}
-
 // inCgroup is the file of the workload's cgroup in which an owner's setting takes effect.
 // For a setting of a cgroup that is the setting itself.
 func (e Entry) inCgroup() Setting {
 	switch e.Kind() {
 	case OfUnit:
-		return Setting{Cgroup: e.Workload, File: properties[e.File]}
+		files := map[string]string{"AllowedCPUs": "cpuset.cpus", "AllowedMemoryNodes": "cpuset.mems"} // by systemd's name
+		return Setting{Cgroup: e.Workload, File: files[e.File]}
 	case OfContainer:
 		return Setting{Cgroup: e.Workload, File: e.File}
 	}

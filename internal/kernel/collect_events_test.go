@@ -93,7 +93,7 @@ func readRounds(t *testing.T, r *Reader, c *clock, p *countingPerf, n int, each 
 // unknown with a reason, and the budget holds.
 func TestCountedInTurns(t *testing.T) {
 	p := &countingPerf{open: map[int]bool{}}
-	each := 4 * (len(perf.Generic.Events) + 1)
+	each := 4 * (len(perf.Generic().Events) + 1)
 	r, c := newFake(t, manyGroups(t, 5), Config{Roots: []string{"/demo/*"}, Perf: p, Budget: perf.Budget{Files: 2*each + 1}})
 	known := map[string]int{}
 	readRounds(t, r, c, p, 30, func(w window.Window) {

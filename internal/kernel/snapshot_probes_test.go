@@ -109,7 +109,7 @@ func TestOneKindOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		refused uint64
 		from    string
-	}{{sampling.Lab.Stores.Config, "one load in 101 of at least 96 cycles, no store"}, {sampling.Lab.Loads.Config, "no load of at least 96 cycles, one store in 10007"}} {
+	}{{sampling.Lab().Stores.Config, "one load in 101 of at least 96 cycles, no store"}, {sampling.Lab().Loads.Config, "no load of at least 96 cycles, one store in 10007"}} {
 		f := &fakeSampling{refused: c.refused, qualified: func(int64) uint64 { return 0 }}
 		s, err := sampled(t, f, 2)
 		if s.Why != "" || s.Loads+s.Stores == 0 || !strings.Contains(s.From, c.from) || !errors.Is(err, ErrNotSupported) {
@@ -174,7 +174,7 @@ func TestTrafficOfCPUs(t *testing.T) {
 
 // Work that starts after the first look raises the period.
 func TestPeriodRises(t *testing.T) {
-	f := &fakeSampling{refused: sampling.Lab.Stores.Config, qualified: func(read int64) uint64 {
+	f := &fakeSampling{refused: sampling.Lab().Stores.Config, qualified: func(read int64) uint64 {
 		if read == 1 {
 			return 0
 		}

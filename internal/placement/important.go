@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"homenode/internal/machine"
 	"homenode/internal/set"
@@ -39,6 +40,15 @@ type Placement struct {
 	// first. No other packing with blocks of these sizes is better.
 	Packings []Packing `json:"packings"`
 	PerNode  int       `json:"vcpus_per_node"`
+}
+
+// ScoreText is the scores as "concern=value", with spaces between.
+func (p Placement) ScoreText() string {
+	var words []string
+	for _, s := range p.Scores {
+		words = append(words, fmt.Sprintf("%s=%d", s.Concern, s.Value))
+	}
+	return strings.Join(words, " ")
 }
 
 // Packing is one way for several workloads of this size to share the machine.

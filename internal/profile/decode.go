@@ -13,9 +13,6 @@ import (
 	"homenode/internal/unit"
 )
 
-// ErrNewer is wrapped when a profile was written by a newer homenode.
-var ErrNewer = schema.ErrNewer
-
 // Decode reads one profile in its wire form (JSON). It is strict: it refuses a newer
 // schema, an unknown field, trailing text, and impossible values (Validate). On error
 // the profile is the zero Profile.

@@ -124,15 +124,17 @@ func limits(r migration.Report) string {
 
 // reasons explain the kernel's errors for pages that it did not move (move_pages(2),
 // and mm/migrate.c).
-var reasons = map[string]string{
-	"EACCES": "several processes map them, and moving them needs CAP_SYS_NICE; or the cpuset does not allow the node",
-	"EBUSY":  "another task held them: pinned, locked or being written",
-	"ENOMEM": "the node had no room for them",
-	"EFAULT": "they are the zero page, or their mapping went away",
-	"EIO":    "they are dirty, and could not be written back",
-	"EINVAL": "their file system cannot move them",
-	"EAGAIN": "they were in use at each attempt",
-	"ENOENT": "they were gone",
+func reasons(errno string) string {
+	return map[string]string{
+		"EACCES": "several processes map them, and moving them needs CAP_SYS_NICE; or the cpuset does not allow the node",
+		"EBUSY":  "another task held them: pinned, locked or being written",
+		"ENOMEM": "the node had no room for them",
+		"EFAULT": "they are the zero page, or their mapping went away",
+		"EIO":    "they are dirty, and could not be written back",
+		"EINVAL": "their file system cannot move them",
+		"EAGAIN": "they were in use at each attempt",
+		"ENOENT": "they were gone",
+	}[errno]
 }
 
 // stayed lists what was not moved, by kind and reason.
@@ -141,7 +143,7 @@ func (p *migrationPrinter) stayed(r migration.Report) {
 	for _, k := range res.Kinds {
 		for _, f := range k.Failed {
 			text := f.Reason
-			if why, ok := reasons[f.Reason]; ok {
+			if why := reasons(f.Reason); why != "" {
 				text += ": " + why
 			}
 			if p.first("stayed") {

@@ -121,11 +121,16 @@ func (p *usagePage) allocations(s snapshot.Snapshot) {
 	}
 }
 
-var balancingModes = map[int]string{0: "off", 1: "on", 2: "for memory tiers only", 3: "on, for memory tiers too"}
+var balancingModes = []string{"off", "on", "for memory tiers only", "on, for memory tiers too"}
 
 func (p *usagePage) balancing(s snapshot.Snapshot) {
 	b := s.Balancing
-	mode := show(b.Mode, func(m int) string { return render.Or(balancingModes[m], "mode "+strconv.Itoa(m)) })
+	mode := show(b.Mode, func(m int) string {
+		if m < 0 || m >= len(balancingModes) {
+			return "mode " + strconv.Itoa(m)
+		}
+		return balancingModes[m]
+	})
 	if !b.Mode.Known() {
 		mode = "unknown (" + b.Mode.From + ")"
 	}
@@ -161,7 +166,7 @@ func (p *usagePage) workloads(s snapshot.Snapshot) {
 	var rows [][]string
 	for _, wl := range sorted(s.Window.Workloads, byMemory) {
 		f := window.FeaturesOf(wl, s.Window.Length)
-		rows = append(rows, []string{wl.ID, cpusByNode(p, s.Machine.Nodes, wl.CPUByNode) + mark(wl.CPUByNode), p.pagesOf(s, wl), local(f), bound(wl.Binding)})
+		rows = append(rows, []string{named(wl), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode) + mark(wl.CPUByNode), p.pagesOf(s, wl), local(f), bound(wl.Binding)})
 	}
 	p.table(cols, rows)
 	p.wrapped("  ", "local reads: served by the memory of the CPU's own node, measured or modelled where counters exist; est.: estimated from NUMA hint faults, or Σ share of CPU time × share of pages, by node; ±: "+window.ErrorBasis)
@@ -172,6 +177,14 @@ func (p *usagePage) workloads(s snapshot.Snapshot) {
 		p.wrapped("  ", "memory: anon and file, without hugetlb pages; 'homenode stat --workload' has those, where the kernel counts them")
 	}
 	p.wrapped("  ", "CPUs; nodes: what it may use; pinned: another process restricts it")
+}
+
+// named is a workload's path, with what the manager of its container calls it.
+func named(wl window.Workload) string {
+	if wl.Labels.Container == "" {
+		return wl.ID
+	}
+	return wl.ID + " (" + wl.Labels.String() + ")"
 }
 
 func (p *usagePage) nodeNames(s snapshot.Snapshot) string {

@@ -10,9 +10,6 @@ import (
 	"homenode/internal/unit"
 )
 
-// ErrNewer is wrapped when a snapshot was written by a newer homenode.
-var ErrNewer = schema.ErrNewer
-
 // Decode reads one snapshot in its wire form (JSON). It is strict: it refuses a newer
 // schema, an unknown field, trailing text, and impossible values (Validate). On error
 // the snapshot is the zero Snapshot.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -87,7 +88,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)
 		}
 	}
-	if _, err := Decode([]byte(`{"schema":2,"colour":1}`)); !errors.Is(err, ErrNewer) {
+	if _, err := Decode([]byte(`{"schema":2,"colour":1}`)); !errors.Is(err, schema.ErrNewer) {
 		t.Errorf("newer: %v", err)
 	}
 }

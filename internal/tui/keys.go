@@ -27,7 +27,7 @@ func (m *Model) key(name, text string) tea.Cmd {
 	case m.on != onTable && m.overlayKey(name):
 		return nil
 	}
-	if c, ok := orderKeys[name]; ok {
+	if c, ok := orderKey(name); ok {
 		m.order.press(c)
 		return nil
 	}

@@ -27,7 +27,11 @@ const (
 	byMSR // most first
 )
 
-var orderKeys = map[string]column{"c": byCPU, "l": byLocal, "p": byPages, "n": byName, "m": byMSR}
+// orderKey is the column that a key sorts by.
+func orderKey(key string) (column, bool) {
+	i := strings.Index("clpnm", key)
+	return column(i), i >= 0 && len(key) == 1
+}
 
 // press sorts by a column, or reverses the order if it is the column already.
 func (o *order) press(c column) {

@@ -55,6 +55,9 @@ func (m *Model) detail(f Frame) []text {
 	}
 	say("service", "%s", render.Name(wl.Service))
 	say("owner", "%s", render.Name(wl.Owner))
+	for _, l := range wl.Labels.All() {
+		say(l.Name, "%s", render.Name(l.Value))
+	}
 	say("approved", "%s", yesNo(wl.Approved, "yes: binding it pays, says the configuration", "no"))
 	say("target", "%s", targetText(wl.Target))
 	for _, b := range bindingLines(wl.Binding) {

@@ -9,6 +9,7 @@ import (
 	"homenode/internal/render"
 	"homenode/internal/render/field"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // layout says where the columns are and how wide; a width of 0 means that there
@@ -158,7 +159,7 @@ func (m *Model) tableRow(c *canvas, f Frame, l layout, y int, r row) {
 		c.put(0, y, accent, "▸")
 		name = strong
 	}
-	c.put(l.x.name, y, name, fit(clean(r.wl.ID), l.name, true))
+	c.put(l.x.name, y, name, fit(clean(nameOf(r.wl)), l.name, true))
 	if l.service > 0 {
 		c.put(l.x.service, y, dim, fit(clean(r.wl.Service), l.service, false))
 	}
@@ -232,4 +233,12 @@ func (m *Model) trend(id string, width int) string {
 		return spark(values, largest(values))
 	}
 	return spark(m.time.history(id, width, localRatio), 1)
+}
+
+// nameOf is what a person knows a workload by: a container's path is an id.
+func nameOf(wl window.Workload) string {
+	if wl.Labels.Container != "" {
+		return wl.Labels.String()
+	}
+	return wl.ID
 }

@@ -107,14 +107,17 @@ func held(wl interference.Workload) string {
 	return low.String()
 }
 
+// ConstantsForm is what Constants writes as JSON.
+type ConstantsForm struct {
+	Schema    int         `json:"schema"` // 1
+	From      []string    `json:"from"`
+	Constants vmmap.Infer `json:"constants"`
+}
+
 // Constants prints a file for --constants; notes name its sources.
 func Constants(w io.Writer, f vmmap.Infer, notes []string, output string) error {
 	if output == "json" {
-		return schema.NewEncoder(w).Encode(struct {
-			Schema    int         `json:"schema"`
-			From      []string    `json:"from"`
-			Constants vmmap.Infer `json:"constants"`
-		}{1, notes, f})
+		return schema.NewEncoder(w).Encode(ConstantsForm{1, notes, f})
 	}
 	text, err := yamlfile.Encode(f)
 	if err != nil {

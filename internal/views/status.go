@@ -12,7 +12,6 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent"
-	"homenode/internal/kernel/cgroup"
 	"homenode/internal/render"
 	"homenode/internal/render/field"
 	"homenode/internal/render/words"
@@ -154,7 +153,7 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 }
 
 // printLabels prints what the manager of its cgroup calls a workload.
-func printLabels(w io.Writer, l cgroup.Labels) {
+func printLabels(w io.Writer, l window.Labels) {
 	for _, x := range l.All() {
 		fmt.Fprintf(w, "  %s %s\n", x.Name, render.Name(x.Value))
 	}

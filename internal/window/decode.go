@@ -13,9 +13,6 @@ import (
 	"homenode/internal/unit"
 )
 
-// ErrNewer is wrapped when a window was written by a newer homenode.
-var ErrNewer = schema.ErrNewer
-
 // Decode reads one window in its wire form (JSON). It is strict: it refuses a newer
 // schema, an unknown field, trailing text, and impossible values (Validate). On error the
 // window is the zero Window.

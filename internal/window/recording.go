@@ -199,7 +199,7 @@ func (r Raw) Window() (w Window, cutOff string, err error) {
 	switch {
 	case err == nil:
 		return w, "", nil
-	case !r.whole && !errors.Is(err, ErrNewer):
+	case !r.whole && !errors.Is(err, schema.ErrNewer):
 		return Window{}, fmt.Sprintf("line %d is cut off after %d bytes: the recording ended within a window", r.Number, len(r.Line)), nil
 	}
 	return Window{}, "", wrong(r.Number, r.Line, err)
@@ -286,7 +286,7 @@ func (r *Recording) header(line []byte) error {
 	case head.Kind != recordingKind:
 		return fmt.Errorf("kind is %q: want %q, as 'homenode record --windows' writes it", head.Kind, recordingKind)
 	case head.Schema > RecordingSchema:
-		return fmt.Errorf("schema %d, this homenode reads up to %d: %w", head.Schema, RecordingSchema, ErrNewer)
+		return fmt.Errorf("schema %d, this homenode reads up to %d: %w", head.Schema, RecordingSchema, schema.ErrNewer)
 	case head.Schema < 1:
 		return fmt.Errorf("schema %d: want 1 to %d", head.Schema, RecordingSchema)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -146,7 +147,7 @@ func TestRecordingRefuses(t *testing.T) {
 			t.Errorf("%.60q: %+v, %v; want an error with %q", c.in, got, err, c.want)
 		}
 	}
-	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":3`))); !errors.Is(err, ErrNewer) {
+	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":3`))); !errors.Is(err, schema.ErrNewer) {
 		t.Errorf("got %v, want ErrNewer", err)
 	}
 	if _, err := ReadRecording(strings.NewReader(strings.Repeat("x", maxRecordingLine+1))); err == nil || !strings.Contains(err.Error(), "longer than") {

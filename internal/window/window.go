@@ -43,9 +43,11 @@ type Node struct {
 // Workload is one cgroup, VM or process tree in one period. Slices by node are
 // parallel to Window.Nodes.
 type Workload struct {
-	ID       string               `json:"id"`       // its cgroup path, e.g. "/demo/a"
-	Service  string               `json:"service"`  // the service it is a replica of; "" when no rule says
-	Owner    string               `json:"owner"`    // the manager of its cgroup: "none", "systemd", "docker", "kubelet", …
+	ID      string `json:"id"`      // its cgroup path, e.g. "/demo/a"
+	Service string `json:"service"` // the service it is a replica of; "" when no rule says
+	Owner   string `json:"owner"`   // the manager of its cgroup: "none", "systemd", "docker", "kubelet", …
+	// Labels are what that manager calls it, where a command has looked.
+	Labels   Labels               `json:"labels,omitzero"`
 	Approved bool                 `json:"approved"` // the offline side (now: the config) says binding pays
 	Target   unit.Opt[unit.Ratio] `json:"target"`   // local access ratio it should have
 	// Sensitive is the operator's statement whether it matters where its threads run

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -120,7 +121,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("Decode(%.60q) = %v; want an error with %q", c.in, err, c.want)
 		}
 	}
-	if _, err := Decode([]byte(`{"schema":9}`)); !errors.Is(err, ErrNewer) {
+	if _, err := Decode([]byte(`{"schema":9}`)); !errors.Is(err, schema.ErrNewer) {
 		t.Errorf("got %v, want ErrNewer", err)
 	}
 	if _, err := Encode(Window{}); err == nil {

@@ -59,8 +59,9 @@ func (r release) stage(arch string) (string, error) {
 }
 
 // build makes a static program without symbols.
-func (r release) build(out, name, arch, system string) error {
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X homenode/internal/cli.Version="+r.version, "-o", out, "./cmd/"+name)
+func (r release) build(out, name, arch, system string, more ...string) error {
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X homenode/internal/cli.Version=" + r.version}, more...)
+	c := exec.Command("go", append(args, "-o", out, "./cmd/"+name)...)
 	c.Dir, c.Stderr = r.source, os.Stderr
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOFLAGS=")
 	if err := c.Run(); err != nil {
@@ -97,12 +98,12 @@ func put(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// document adds manual pages, completions and the changelog. The program that runs here
-// writes them: they are the same for each architecture.
+// document adds manual pages, completions and the changelog. A program that runs here, with the
+// tag reference, writes them: they are the same for each architecture.
 func (r release) document(tree, name string) error {
 	program := filepath.Join(r.out, "tools", name)
 	if _, err := os.Stat(program); err != nil {
-		if err := r.build(program, name, runtime.GOARCH, runtime.GOOS); err != nil {
+		if err := r.build(program, name, runtime.GOARCH, runtime.GOOS, "-tags", "reference"); err != nil {
 			return err
 		}
 	}

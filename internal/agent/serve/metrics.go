@@ -39,7 +39,7 @@ type family struct {
 func WriteMetrics(w io.Writer, in MetricsInput) error {
 	p := &printer{}
 	in.View.Status.Workloads = shown(&in)
-	for _, f := range families {
+	for _, f := range families() {
 		p.begin(f)
 		f.write(p, &in)
 	}

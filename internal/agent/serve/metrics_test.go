@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"homenode/internal/agent"
-	"homenode/internal/kernel/cgroup"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -46,7 +45,7 @@ func input(workloads int) MetricsInput {
 		ws := agent.WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.Features{
 			LocalAccessRatio: unit.Modelled(unit.Ratio(0.5), "t"), LocalPageRatio: unit.Estimated(unit.Ratio(0.25), "t"), MBW: unit.Modelled(64.0, "t"), MSR: unit.Modelled(unit.Ratio(0.1), "t"), RMBR: unit.Modelled(unit.Ratio(0.5), "t")}}
 		if i == 1 {
-			s.Window.Workloads[i].Owner, ws.Labels = "kubelet", cgroup.Labels{Container: "app", Pod: "cart-0", Namespace: "shop"}
+			s.Window.Workloads[i].Owner, ws.Labels = "kubelet", window.Labels{Container: "app", Pod: "cart-0", Namespace: "shop"}
 			ws.Nodes = set.FromNodes(0, 4)
 		}
 		s.Workloads = append(s.Workloads, ws)
@@ -308,7 +307,7 @@ func FuzzEscape(f *testing.F) {
 // metricNames are all metrics there are, for a check of dashboards and rules.
 func metricNames() []string {
 	var all []string
-	for _, f := range families {
+	for _, f := range families() {
 		if f.kind == "histogram" {
 			all = append(all, f.name+"_bucket", f.name+"_sum", f.name+"_count")
 			continue

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -74,5 +75,30 @@ func TestNamesThatAreNoText(t *testing.T) {
 	a.excluded["/gone/\xff"] = time.Now()
 	if w := ask(s, h, root, "DELETE", "/v1/workloads/"+url.PathEscape("nothing")+"/exclusion"); w.Code != http.StatusNotFound {
 		t.Errorf("%d", w.Code)
+	}
+}
+
+// Every answer says the version of its form.
+func TestEveryAnswerHasASchema(t *testing.T) {
+	answers := []any{Failure{}}
+	for _, r := range routes() {
+		if r.answer != nil && r.pattern != "/v1/openapi.json" {
+			answers = append(answers, r.answer)
+		}
+	}
+	for _, a := range answers {
+		if f, ok := reflect.TypeOf(a).FieldByName("Schema"); !ok || f.Tag.Get("json") != "schema" {
+			t.Errorf("%T has no schema", a)
+		}
+	}
+	until := time.Unix(0, 0)
+	f := &fake{view: &agent.View{Status: agent.Status{Workloads: []agent.WorkloadStatus{{ID: "/a", Service: "s", Labels: window.Labels{Container: "web"}}}}}, excluded: map[string]time.Time{"/a": until}}
+	s := serverOf(t, f)
+	for path, want := range map[string]string{
+		"/v1/workloads": `"labels":{"container":"web"}`, "/v1/workloads/none/why": `"error"`, "/v1/workloads/a/why": `"earlier":[]`, "/v1/healthz": `"alive"`, "/v1/nothing": `"error"`,
+	} {
+		if got := ask(s, s.Handler(), root, "GET", path).Body.String(); !strings.HasPrefix(got, `{"schema":1,`) || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/agent/decisions"
 	"homenode/internal/schema"
+	"homenode/internal/window"
 )
 
 // parameter is a parameter of a route: in its path, or in a query.
@@ -38,8 +39,12 @@ type route struct {
 	media                    string // of plain
 }
 
+// apiSchema is the version of answers that are the API's own; a status has its own one.
+const apiSchema = 1
+
 // Workloads is the answer to GET /v1/workloads.
 type Workloads struct {
+	Schema    int        `json:"schema"` // apiSchema
 	Workloads []Workload `json:"workloads"`
 }
 
@@ -52,29 +57,47 @@ type Workload struct {
 	Nodes    string `json:"nodes"` // the nodes it is bound to; "": not bound
 	Stage    string `json:"stage,omitempty"`
 	Rule     string `json:"rule"` // of the last window
+	// Labels are what the manager of its cgroup calls it.
+	Labels window.Labels `json:"labels,omitzero"`
 }
 
 // Why is the answer to GET /v1/workloads/{id}/why.
 type Why struct {
+	Schema   int                  `json:"schema"` // apiSchema
 	Workload agent.WorkloadStatus `json:"workload"`
 	Earlier  []decisions.Entry    `json:"earlier"` // from the decision log, oldest first
 }
 
 // Decisions is the answer to GET /v1/decisions.
 type Decisions struct {
+	Schema    int               `json:"schema"`    // apiSchema
 	Decisions []decisions.Entry `json:"decisions"` // oldest first
 	Skipped   int               `json:"skipped"`   // lines that cannot be read
 }
 
 // Exclusion is the answer to a change of one.
 type Exclusion struct {
+	Schema   int        `json:"schema"` // apiSchema
 	Workload string     `json:"workload"`
 	Until    *time.Time `json:"until"` // null: it is not excluded
 }
 
 // Failure is the answer where there is none.
 type Failure struct {
-	Error string `json:"error"`
+	Schema int    `json:"schema"` // apiSchema
+	Error  string `json:"error"`
+}
+
+// Reloaded is the answer to POST /v1/reload.
+type Reloaded struct {
+	Schema int `json:"schema"` // apiSchema
+	agent.Reloaded
+}
+
+// Health is the answer to GET /v1/healthz and /v1/readyz.
+type Health struct {
+	Schema int `json:"schema"` // apiSchema
+	agent.Health
 }
 
 // failure is an error with its HTTP status.
@@ -114,9 +137,9 @@ func routes() []route {
 				{name: "workload", about: "only those on this one, by its path", query: true, kind: "string"},
 				{name: "limit", about: "how many of the newest are returned, 1 to 1000 (default 100)", query: true, kind: "integer"},
 			}, handle: readDecisions},
-		{method: "POST", pattern: "/v1/reload", summary: "Read the configuration again; a bad one changes nothing", write: true, answer: agent.Reloaded{}, other: []int{403, 409, 422}, handle: reload},
-		{method: "GET", pattern: "/v1/healthz", summary: "Whether the loop runs: 503 if not", public: true, health: true, answer: agent.Health{}, plain: healthz, media: jsonMedia, other: []int{503}},
-		{method: "GET", pattern: "/v1/readyz", summary: "Whether the agent can do its work: 503 if not", public: true, health: true, answer: agent.Health{}, plain: readyz, media: jsonMedia, other: []int{503}},
+		{method: "POST", pattern: "/v1/reload", summary: "Read the configuration again; a bad one changes nothing", write: true, answer: Reloaded{}, other: []int{403, 409, 422}, handle: reload},
+		{method: "GET", pattern: "/v1/healthz", summary: "Whether the loop runs: 503 if not", public: true, health: true, answer: Health{}, plain: healthz, media: jsonMedia, other: []int{503}},
+		{method: "GET", pattern: "/v1/readyz", summary: "Whether the agent can do its work: 503 if not", public: true, health: true, answer: Health{}, plain: readyz, media: jsonMedia, other: []int{503}},
 		{method: "GET", pattern: "/metrics", summary: "Metrics for Prometheus", public: true, plain: writeMetrics, media: metricsType},
 		{method: "GET", pattern: "/v1/openapi.json", summary: "This API, as OpenAPI 3.1", answer: map[string]any{}, handle: func(s *Server, _ *http.Request) (any, error) { return s.document, nil }},
 	}
@@ -157,9 +180,9 @@ func workloads(s *Server, _ *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := Workloads{Workloads: []Workload{}}
+	out := Workloads{Schema: apiSchema, Workloads: []Workload{}}
 	for _, ws := range v.Status.Workloads {
-		w := Workload{ID: schema.Name(ws.ID), Service: ws.Service, Nodes: ws.Nodes.String(), Stage: string(ws.Stage), Rule: ws.Reason.Rule}
+		w := Workload{ID: schema.Name(ws.ID), Service: ws.Service, Nodes: ws.Nodes.String(), Stage: string(ws.Stage), Rule: ws.Reason.Rule, Labels: ws.Labels}
 		if wl, ok := v.Status.Window.Workload(ws.ID); ok {
 			w.Owner, w.Approved = wl.Owner, wl.Approved
 		}
@@ -176,7 +199,7 @@ func why(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := Why{Workload: ws, Earlier: []decisions.Entry{}}
+	out := Why{Schema: apiSchema, Workload: ws, Earlier: []decisions.Entry{}}
 	out.Workload.ID = schema.Name(ws.ID)
 	if v.Decisions == "" {
 		return out, nil
@@ -206,12 +229,12 @@ func readDecisions(s *Server, r *http.Request) (any, error) {
 	}
 	found, skipped, err := decisions.Read(file, match, limit)
 	if isNotExist(err) {
-		return Decisions{Decisions: []decisions.Entry{}}, nil
+		return Decisions{Schema: apiSchema, Decisions: []decisions.Entry{}}, nil
 	}
 	if err != nil {
 		return nil, failure{http.StatusInternalServerError, err}
 	}
-	return Decisions{Decisions: append([]decisions.Entry{}, found...), Skipped: skipped}, nil
+	return Decisions{Schema: apiSchema, Decisions: append([]decisions.Entry{}, found...), Skipped: skipped}, nil
 }
 
 // decisionQuery reads since, workload and limit.
@@ -248,7 +271,7 @@ func exclude(s *Server, r *http.Request) (any, error) {
 	if !s.agent.Exclude(ws.ID, until) {
 		return nil, failed(http.StatusInsufficientStorage, "too many workloads are excluded: end another's exclusion first")
 	}
-	return Exclusion{Workload: schema.Name(ws.ID), Until: &until}, nil
+	return Exclusion{Schema: apiSchema, Workload: schema.Name(ws.ID), Until: &until}, nil
 }
 
 // include also accepts the path of a workload that is gone: an exclusion may outlive it.
@@ -262,14 +285,14 @@ func include(s *Server, r *http.Request) (any, error) {
 	if !s.agent.Include(id) {
 		return nil, failed(http.StatusNotFound, "%s is not excluded", schema.Name(id))
 	}
-	return Exclusion{Workload: schema.Name(id)}, nil
+	return Exclusion{Schema: apiSchema, Workload: schema.Name(id)}, nil
 }
 
 func reload(s *Server, _ *http.Request) (any, error) {
 	r, err := s.agent.Reload()
 	switch {
 	case err == nil:
-		return r, nil
+		return Reloaded{apiSchema, r}, nil
 	case isNoReload(err):
 		return nil, failure{http.StatusConflict, err}
 	}
@@ -291,7 +314,7 @@ func (s *Server) sendHealth(w http.ResponseWriter, h agent.Health, ok bool) {
 	if !ok {
 		code = http.StatusServiceUnavailable
 	}
-	s.send(w, code, h)
+	s.send(w, code, Health{apiSchema, h})
 }
 
 func writeMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {

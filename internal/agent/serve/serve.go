@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 	"time"
@@ -97,23 +96,9 @@ func listenMetrics(address string, dry bool, log *slog.Logger) (net.Listener, er
 // before the loop runs becomes a reload when it runs. SIGUSR2 is for 'homenode handover'.
 func Hangups() chan os.Signal {
 	hangup := make(chan os.Signal, 2)
-	Hear(hangup)
+	hear(hangup)
 	return hangup
 }
-
-// Hear makes signals that were ignored meanwhile (unix.Reexec) heard again.
-func Hear(hangup chan os.Signal) { signal.Notify(hangup, syscall.SIGHUP, syscall.SIGUSR2) }
-
-// AskHandover asks another process, an agent, for what Hangups hears.
-func AskHandover(pid int) error {
-	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
-		return fmt.Errorf("signal the agent, pid %d: %w", pid, err)
-	}
-	return nil
-}
-
-// Runs reports whether there is a process of that number.
-func Runs(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // reloadOnHangup reloads on SIGHUP, which systemd sends for Type=notify-reload and
 // 'systemctl reload', and hands over on SIGUSR2.

@@ -148,7 +148,7 @@ func (s *Server) handler(d *door, has func(route) bool, mayWrite func(*http.Requ
 			if rt.slow {
 				end, ok := s.pace.begin(r.Context(), peerIn(r))
 				if !ok {
-					s.send(w, http.StatusTooManyRequests, Failure{"the decision log is read for you already, or was just now: ask again in a few seconds"})
+					s.send(w, http.StatusTooManyRequests, Failure{apiSchema, "the decision log is read for you already, or was just now: ask again in a few seconds"})
 					return
 				}
 				defer end()
@@ -174,10 +174,10 @@ func (s *Server) notThere(w http.ResponseWriter, r *http.Request, mux *http.Serv
 	mux.ServeHTTP(probe, r)
 	if probe.code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", probe.header.Get("Allow"))
-		s.send(w, probe.code, Failure{fmt.Sprintf("%s is not for this path", r.Method)})
+		s.send(w, probe.code, Failure{apiSchema, fmt.Sprintf("%s is not for this path", r.Method)})
 		return
 	}
-	s.send(w, http.StatusNotFound, Failure{"no such path: GET /v1/openapi.json lists them"})
+	s.send(w, http.StatusNotFound, Failure{apiSchema, "no such path: GET /v1/openapi.json lists them"})
 }
 
 type headerOnly struct {
@@ -191,7 +191,7 @@ func (h *headerOnly) WriteHeader(code int)        { h.code = code }
 
 func (s *Server) answer(rt route, mayWrite func(*http.Request) bool, w http.ResponseWriter, r *http.Request) {
 	if rt.write && !mayWrite(r) {
-		s.send(w, http.StatusForbidden, Failure{"this changes something: it is for root, or for the group that the configuration names as api: write_group"})
+		s.send(w, http.StatusForbidden, Failure{apiSchema, "this changes something: it is for root, or for the group that the configuration names as api: write_group"})
 		return
 	}
 	if rt.plain != nil {
@@ -204,7 +204,7 @@ func (s *Server) answer(rt route, mayWrite func(*http.Request) bool, w http.Resp
 		if f := (failure{}); errors.As(err, &f) {
 			code = f.status
 		}
-		s.send(w, code, Failure{err.Error()})
+		s.send(w, code, Failure{apiSchema, err.Error()})
 		return
 	}
 	s.send(w, http.StatusOK, v)

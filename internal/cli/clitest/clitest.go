@@ -6,6 +6,7 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/cli"
+	"homenode/internal/cli/reference"
 	"homenode/internal/exit"
 	"homenode/internal/golden"
 )
@@ -30,6 +32,9 @@ func Run(root *cobra.Command, args ...string) (code int, stdout, stderr string) 
 	code = cli.Finish(root.Name(), err, &errs)
 	if !cli.Documented(cmd, code) {
 		panic(undocumented(cmd, args, code))
+	}
+	if err := fitsSchema(cmd, out.String()); err != nil {
+		panic(fmt.Sprintf("%s %q: its output is not as schema/%s has it: %v", cmd.CommandPath(), args, cli.SchemaFile(cmd), err))
 	}
 	return code, out.String(), errs.String()
 }
@@ -88,7 +93,7 @@ func WriteFile(t *testing.T, path, text string) string {
 // Reference checks that docs/reference/NAME.md matches the commands. 'make reference' writes it.
 func Reference(t *testing.T, root *cobra.Command, name string) {
 	t.Helper()
-	text, err := cli.Reference(root)
+	text, err := reference.Markdown(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +117,13 @@ func JSONEverywhere(t *testing.T, root *cobra.Command, without map[string]string
 		flag := cmd.LocalFlags().Lookup("output")
 		has := flag != nil && strings.Contains(flag.Usage, "json") && strings.Contains(flag.Usage, "yaml")
 		seen[name] = true
+		if doc, ok := cli.SchemaOf(cmd); has {
+			text, err := json.MarshalIndent(doc, "", "  ")
+			if !ok || err != nil {
+				t.Errorf("%s does not say what it writes: add cli.Writes", name)
+			}
+			golden.Check(t, "../../schema/"+cli.SchemaFile(cmd), append(text, '\n'))
+		}
 		switch why := without[name]; {
 		case !has && why == "":
 			t.Errorf("%s has no -o json: add cli.OutputFlag, or say here why not", name)

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	names "homenode/internal/kernel/cgroup"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/tui"
@@ -32,6 +33,7 @@ type Reader interface {
 // the journal only when an action is applied, and keeps it until it ends.
 type Host struct {
 	cfg    agent.Config
+	labels names.Labeller
 	period time.Duration
 
 	wake chan struct{} // buffer of one; Apply sends when an action waits
@@ -165,6 +167,7 @@ func (w world) Read(ctx context.Context) (window.Window, error) {
 		return window.Window{}, err
 	}
 	w.cfg.Name(&win)
+	w.labels.Name(&win)
 	win.Outcomes = append(win.Outcomes, w.takeMoved()...)
 	return win, nil
 }

@@ -9,41 +9,8 @@ import (
 	"strings"
 
 	"homenode/internal/kernel/unix"
+	"homenode/internal/window"
 )
-
-// Labels are what the manager of a cgroup calls the workload in it. "" is unknown, or
-// there is no such name. They come from whoever made the container: print them through
-// render.
-type Labels struct {
-	Unit      string `json:"unit,omitempty"`      // of systemd: "nginx.service"
-	Container string `json:"container,omitempty"` // its name, not its id
-	Pod       string `json:"pod,omitempty"`       // of Kubernetes
-	Namespace string `json:"namespace,omitempty"` // of Kubernetes, or of containerd
-}
-
-// Label is one of them.
-type Label struct{ Name, Value string }
-
-// All are those that are known.
-func (l Labels) All() (known []Label) {
-	for _, x := range []Label{{"unit", l.Unit}, {"namespace", l.Namespace}, {"pod", l.Pod}, {"container", l.Container}} {
-		if x.Value != "" {
-			known = append(known, x)
-		}
-	}
-	return known
-}
-
-// String is "shop/cart-0/app", or the unit; "" where nothing is known.
-func (l Labels) String() string {
-	var parts []string
-	for _, x := range l.All() {
-		if x.Name != "unit" || l.Container == "" {
-			parts = append(parts, x.Value)
-		}
-	}
-	return strings.Join(parts, "/")
-}
 
 // mostBundle bounds a container's configuration: with hundreds of mounts it has some
 // 100 kB.
@@ -65,10 +32,10 @@ var podAnnotations = []struct{ container, pod, namespace string }{
 //	CRI-O       /run/containers/storage/overlay-containers/ID/userdata/config.json: as there
 //
 // A file that is not there, or not for this user, leaves names unknown.
-func (l Layout) LabelsOf(id string, buf *unix.Buffer) Labels {
+func (l Layout) LabelsOf(id string, buf *unix.Buffer) window.Labels {
 	owner := l.Owner(id, buf)
 	if owner == Systemd {
-		return Labels{Unit: unitOf(id)}
+		return window.Labels{Unit: unitOf(id)}
 	}
 	c := Container{}
 	switch owner {
@@ -76,21 +43,21 @@ func (l Layout) LabelsOf(id string, buf *unix.Buffer) Labels {
 		c = containerByPath(id)
 	case Kubelet:
 		if c = containerByPath(id); strings.HasPrefix(c.ID, "pod") { // the pod's own cgroup
-			return Labels{}
+			return window.Labels{}
 		}
 		c.Namespace = KubeletNamespace
 	case Containerd:
 		c = l.ContainerOf(id, buf)
 	default:
-		return Labels{}
+		return window.Labels{}
 	}
 	if !plainName(c.ID) || c.Namespace != "" && !plainName(c.Namespace) {
-		return Labels{}
+		return window.Labels{}
 	}
 	return l.labelsOf(owner, c)
 }
 
-func (l Layout) labelsOf(owner string, c Container) Labels {
+func (l Layout) labelsOf(owner string, c Container) window.Labels {
 	read := func(file string) []byte {
 		data, err := unix.ReadAtMost(l.Root.Path(file), mostBundle)
 		if err != nil {
@@ -98,18 +65,18 @@ func (l Layout) labelsOf(owner string, c Container) Labels {
 		}
 		return data
 	}
-	found := Labels{}
+	found := window.Labels{}
 	switch owner {
 	case Docker:
 		found, _ = parseDockerLabels(read("/var/lib/docker/containers/" + c.ID + "/config.v2.json"))
 	case Containerd:
-		found = Labels{Container: c.ID, Namespace: c.Namespace}
+		found = window.Labels{Container: c.ID, Namespace: c.Namespace}
 	default: // Kubernetes' containers, with either runtime
 		for _, file := range []string{
 			"/run/containerd/io.containerd.runtime.v2.task/" + KubeletNamespace + "/" + c.ID + "/config.json",
 			"/run/containers/storage/overlay-containers/" + c.ID + "/userdata/config.json",
 		} {
-			if labels, err := parsePodLabels(read(file)); err == nil && labels != (Labels{}) {
+			if labels, err := parsePodLabels(read(file)); err == nil && labels != (window.Labels{}) {
 				return labels
 			}
 		}
@@ -140,36 +107,36 @@ func plainName(s string) bool {
 // parsePodLabels reads the annotations of an OCI bundle's config.json:
 //
 //	{"annotations": {"io.kubernetes.cri.sandbox-name": "cart-0", …}}
-func parsePodLabels(data []byte) (Labels, error) {
+func parsePodLabels(data []byte) (window.Labels, error) {
 	var bundle struct {
 		Annotations map[string]string `json:"annotations"`
 	}
 	if err := json.Unmarshal(data, &bundle); err != nil {
-		return Labels{}, fmt.Errorf("parse container's configuration: %w", err)
+		return window.Labels{}, fmt.Errorf("parse container's configuration: %w", err)
 	}
 	for _, names := range podAnnotations {
 		if pod := bundle.Annotations[names.pod]; pod != "" {
-			return Labels{Container: bundle.Annotations[names.container], Pod: pod, Namespace: bundle.Annotations[names.namespace]}, nil
+			return window.Labels{Container: bundle.Annotations[names.container], Pod: pod, Namespace: bundle.Annotations[names.namespace]}, nil
 		}
 	}
-	return Labels{}, nil
+	return window.Labels{}, nil
 }
 
 // parseDockerLabels reads Docker's own record of a container; the kubelet's containers
 // with Docker below them have their names as labels there.
 //
 //	{"Name": "/web", "Config": {"Labels": {"io.kubernetes.pod.name": "cart-0", …}}}
-func parseDockerLabels(data []byte) (Labels, error) {
+func parseDockerLabels(data []byte) (window.Labels, error) {
 	var kept struct {
 		Name   string
 		Config struct{ Labels map[string]string }
 	}
 	if err := json.Unmarshal(data, &kept); err != nil {
-		return Labels{}, fmt.Errorf("parse container's configuration: %w", err)
+		return window.Labels{}, fmt.Errorf("parse container's configuration: %w", err)
 	}
 	named := kept.Config.Labels
 	if pod := named["io.kubernetes.pod.name"]; pod != "" {
-		return Labels{Container: named["io.kubernetes.container.name"], Pod: pod, Namespace: named["io.kubernetes.pod.namespace"]}, nil
+		return window.Labels{Container: named["io.kubernetes.container.name"], Pod: pod, Namespace: named["io.kubernetes.pod.namespace"]}, nil
 	}
-	return Labels{Container: strings.TrimPrefix(kept.Name, "/")}, nil
+	return window.Labels{Container: strings.TrimPrefix(kept.Name, "/")}, nil
 }

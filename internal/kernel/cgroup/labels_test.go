@@ -8,6 +8,7 @@ import (
 
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/window"
 )
 
 // What each manager keeps in its files becomes labels; what cannot be read is unknown.
@@ -20,7 +21,7 @@ func TestLabelsOf(t *testing.T) {
 		"/run/containers/storage/overlay-containers/" + other + "/userdata/config.json":                    `{"annotations":{"io.kubernetes.container.name":"db","io.kubernetes.pod.name":"cart-1","io.kubernetes.pod.namespace":"shop"}}`,
 		"/run/containerd/io.containerd.runtime.v2.task/k8s.io/" + strings.Repeat("b", 64) + "/config.json": `{"annotations":`,
 	})}
-	for path, want := range map[string]Labels{
+	for path, want := range map[string]window.Labels{
 		"/system.slice/nginx.service":           {Unit: "nginx.service"},
 		"/system.slice/nginx.service/worker":    {Unit: "nginx.service"},
 		"/system.slice/docker-" + id + ".scope": {Container: "web"},
@@ -42,7 +43,7 @@ func TestLabelsOf(t *testing.T) {
 }
 
 func TestLabelsAsText(t *testing.T) {
-	for want, l := range map[string]Labels{
+	for want, l := range map[string]window.Labels{
 		"shop/cart-0/app": {Container: "app", Pod: "cart-0", Namespace: "shop"},
 		"nginx.service":   {Unit: "nginx.service"}, "web": {Unit: "docker-1.scope", Container: "web"}, "": {},
 	} {
@@ -55,8 +56,8 @@ func TestLabelsAsText(t *testing.T) {
 func FuzzParseLabels(f *testing.F) {
 	f.Add([]byte(`{"annotations":{"io.kubernetes.cri.sandbox-name":"a"},"Name":"/b","Config":{"Labels":{"x":"y"}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, parse := range []func([]byte) (Labels, error){parsePodLabels, parseDockerLabels} {
-			if l, err := parse(data); err != nil && l != (Labels{}) {
+		for _, parse := range []func([]byte) (window.Labels, error){parsePodLabels, parseDockerLabels} {
+			if l, err := parse(data); err != nil && l != (window.Labels{}) {
 				t.Errorf("%q: %+v beside %v", data, l, err)
 			}
 		}

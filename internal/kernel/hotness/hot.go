@@ -63,12 +63,14 @@ type finder interface {
 	find(ctx context.Context) (unit.Source, error)
 }
 
-// sources in the order of how well they distinguish hot from cold.
-var sources = map[string]source{
-	Samples:    {"PMU samples", "page", func(l *search) finder { return &samples{search: l} }},
-	DAMON:      {"DAMON", "region", func(l *search) finder { return &damon{search: l} }},
-	Idle:       {"idle page tracking", "page", func(l *search) finder { return &idle{search: l} }},
-	Referenced: {"referenced bits (clear_refs)", "mapping", func(l *search) finder { return &referenced{search: l} }},
+// sources are by name; All has them in order.
+func sources(name string) source {
+	return map[string]source{
+		Samples:    {"PMU samples", "page", func(l *search) finder { return &samples{search: l} }},
+		DAMON:      {"DAMON", "region", func(l *search) finder { return &damon{search: l} }},
+		Idle:       {"idle page tracking", "page", func(l *search) finder { return &idle{search: l} }},
+		Referenced: {"referenced bits (clear_refs)", "mapping", func(l *search) finder { return &referenced{search: l} }},
+	}[name]
 }
 
 // All are the sources' names, the best first.
@@ -120,7 +122,7 @@ func (c Config) check() error {
 		return fmt.Errorf("find hot pages: a grain of %d bytes is no power of two", c.Grain)
 	}
 	for _, s := range c.Sources {
-		if _, ok := sources[s]; !ok {
+		if !slices.Contains(All(), s) {
 			return fmt.Errorf("find hot pages: unknown source %q: want some of %s", s, strings.Join(All(), ", "))
 		}
 	}
@@ -138,7 +140,7 @@ func find(ctx context.Context, l *search, pids []int) (Pages, error) {
 	admitted := l.notes
 	for _, key := range l.cfg.Sources {
 		l.found, l.notes = map[int][]span{}, slices.Clone(admitted)
-		p, err := l.try(ctx, sources[key])
+		p, err := l.try(ctx, sources(key))
 		if err == nil {
 			p.heat.Others = sentences(against)
 			return p, nil
@@ -149,7 +151,7 @@ func find(ctx context.Context, l *search, pids []int) (Pages, error) {
 			}
 			return Pages{}, fmt.Errorf("find hot pages: %w", err)
 		}
-		against = append(against, fmt.Errorf("%s: %w", sources[key].name, err))
+		against = append(against, fmt.Errorf("%s: %w", sources(key).name, err))
 	}
 	return Pages{}, nothing(against)
 }

@@ -228,21 +228,22 @@ type pooled struct {
 }
 
 // count adds what was found on a node: pages of a file, or private ones.
-func (c *counter) count(kind int, node int, f *countedFile, b, page unit.Bytes) {
+func (c *counter) count(kind migration.Kind, node int, f *countedFile, b, page unit.Bytes) {
 	foreign := f != nil && f.Outside
 	if f != nil {
 		f.bytes += b
 	}
-	if kind == indexHugetlb {
+	if kind == migration.Hugetlb {
 		c.pools[pooled{page, node, false}] += b
 		if foreign {
 			c.pools[pooled{page, node, true}] += b
 		}
 		return
 	}
-	sum(&c.sums[kind], node, b)
+	at := slices.Index(migration.Kinds(), kind)
+	sum(&c.sums[at], node, b)
 	if foreign {
-		sum(&c.foreign[kind], node, b)
+		sum(&c.foreign[at], node, b)
 	}
 }
 
@@ -252,18 +253,3 @@ func sum(by *[]unit.Bytes, node int, b unit.Bytes) {
 	}
 	(*by)[node] += b
 }
-
-// kindIndex is a kind's place among Kinds.
-func kindIndex(k migration.Kind) int {
-	for i, kind := range migration.Kinds() {
-		if kind == k {
-			return i
-		}
-	}
-	panic("migrate: no such kind: " + string(k))
-}
-
-var (
-	indexAnon, indexTHP, indexCache = kindIndex(migration.Anon), kindIndex(migration.THP), kindIndex(migration.Cache)
-	indexHugetlb                    = kindIndex(migration.Hugetlb)
-)

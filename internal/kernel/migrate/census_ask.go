@@ -11,6 +11,7 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
 	"homenode/internal/unit"
 )
 
@@ -27,7 +28,7 @@ type question struct {
 
 // asked is how a page is counted.
 type asked struct {
-	kind  int
+	kind  migration.Kind
 	file  *countedFile // nil: private
 	bytes unit.Bytes
 	guess *spread // instead: private, small or huge
@@ -98,8 +99,8 @@ func (s *spread) split(c *counter, huge, page unit.Bytes) {
 		}
 		h := min(left, b, unit.Bytes(float64(huge)*float64(b)/float64(all))/page*page)
 		left -= h
-		c.count(indexTHP, node, nil, h, page)
-		c.count(indexAnon, node, nil, b-h, page)
+		c.count(migration.THP, node, nil, h, page)
+		c.count(migration.Anon, node, nil, b-h, page)
 	}
 }
 

@@ -41,9 +41,9 @@ func (c *counter) cachedPages(ctx context.Context, f *countedFile) error {
 	defer v.Close()
 	base := uint64(unix.PageSize())
 	v.Skip = func(offset uint64) bool { return f.mapped.has(offset / base) }
-	kind := indexCache
+	kind := migration.Cache
 	if f.Kind == migration.Hugetlb {
-		kind = indexHugetlb
+		kind = migration.Hugetlb
 	}
 	for {
 		p, err := v.Next(ctx)

@@ -251,7 +251,7 @@ func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (see
 				seen += uint64(perHuge - 1)
 			}
 			if c.freshFrames(e, perHuge) {
-				err = c.askAbout(pid, at, asked{kind: indexTHP, bytes: hugeChunk})
+				err = c.askAbout(pid, at, asked{kind: migration.THP, bytes: hugeChunk})
 			}
 		} else {
 			i++
@@ -307,7 +307,7 @@ func (c *counter) page(pid int, a *countedArea, at uint64, e entry) error {
 		if a.file == nil || !a.file.mapped.add((at-a.Start+a.Offset)/uint64(unix.PageSize())) {
 			return nil
 		}
-		return c.askAbout(pid, at, asked{kind: kindIndex(a.file.Kind), file: a.file, bytes: unit.Bytes(a.size)})
+		return c.askAbout(pid, at, asked{kind: a.file.Kind, file: a.file, bytes: unit.Bytes(a.size)})
 	case !e.exclusive():
 		if pfn, ok := e.pfn(); ok && !c.shared.add(pfn) {
 			return nil
@@ -315,9 +315,9 @@ func (c *counter) page(pid int, a *countedArea, at uint64, e entry) error {
 			c.twice += unit.Bytes(a.size)
 		}
 	}
-	kind := indexAnon
+	kind := migration.Anon
 	if a.pages.Huge {
-		kind = indexHugetlb
+		kind = migration.Hugetlb
 	}
 	return c.askAbout(pid, at, asked{kind: kind, bytes: unit.Bytes(a.size), guess: a.guess})
 }
@@ -353,12 +353,12 @@ func (c *counter) byMapping(areas []countedArea) {
 			private := unit.Bytes(uint64(float64(a.pages.Anon)*float64(n.Pages)/float64(pages)) * a.pages.PageSize)
 			switch {
 			case a.pages.Huge:
-				c.count(indexHugetlb, n.Node, a.file, all, page)
+				c.count(migration.Hugetlb, n.Node, a.file, all, page)
 			case a.file == nil:
-				c.count(indexAnon, n.Node, nil, all, page)
+				c.count(migration.Anon, n.Node, nil, all, page)
 			default:
-				c.count(indexAnon, n.Node, nil, private, page)
-				c.count(kindIndex(a.file.Kind), n.Node, a.file, all-private, page)
+				c.count(migration.Anon, n.Node, nil, private, page)
+				c.count(a.file.Kind, n.Node, a.file, all-private, page)
 			}
 		}
 	}

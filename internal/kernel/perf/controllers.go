@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +61,7 @@ const (
 
 // queueEvents are named by the lab's sysfs, and by no kernel tree that was read. Their
 // codes are in no table.
-var queueEvents = map[ControllerKind]string{clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty"}
+var queueEvents = [controllerKinds]string{clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty"}
 
 // ControllerSums is the activity of one node's controllers since the previous read.
 type ControllerSums struct {
@@ -124,14 +123,18 @@ func controllerDirs(root unix.Root, pmu string) (dirs []string) {
 	all, _ := filepath.Glob(root.Path(pmuFolder + pmu + "*"))
 	for _, dir := range all {
 		number := strings.TrimPrefix(filepath.Base(dir), pmu)
-		if number == "" || numbered.MatchString(number) {
+		if number == "" || numbered(number) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
 }
 
-var numbered = regexp.MustCompile(`^_[0-9]+$`)
+// numbered says whether the rest of a name is "_" and a number.
+func numbered(rest string) bool {
+	digits, ok := strings.CutPrefix(rest, "_")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
 
 // everyNode refuses controllers that are not told apart by package: where one node has
 // none, another node's count may be its own (arm_cmn without an affinity from the

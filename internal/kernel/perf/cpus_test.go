@@ -88,7 +88,7 @@ func TestFewerWithoutRegisters(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if lists := Lab.Fewer(); len(lists) != 3 {
+	if lists := Lab().Fewer(); len(lists) != 3 {
 		t.Errorf("the lab's: %v", lists)
 	}
 }

@@ -41,7 +41,7 @@ func NewMeter(calls unix.Perf, cfg Config, limit uint64) *Meter {
 	if cfg.Fields != nil {
 		cfg.Table = cfg.Table.With(cfg.Fields)
 	}
-	most := max(len(cfg.Table.Events), len(Generic.Events)) + 1 // and the clock
+	most := max(len(cfg.Table.Events), len(Generic().Events)) + 1 // and the clock
 	return &Meter{calls: calls, cfg: cfg, lists: cfg.Table.Fewer(), limit: int(min(limit, 1<<30)) - spareFiles, words: make([]uint64, 3+most)}
 }
 
@@ -82,7 +82,7 @@ type reading struct {
 }
 
 // ErrNoEvents means that this PMU could count none of the events.
-var ErrNoEvents = fmt.Errorf("no event to count: %w", unix.ErrNotSupported)
+var ErrNoEvents error = unix.Unsupported("no event to count")
 
 // Open starts counting the cgroup whose directory is dir, on these CPUs. A CPU
 // that went offline is left out. On error nothing stays open.

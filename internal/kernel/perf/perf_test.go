@@ -58,7 +58,7 @@ const ms = uint64(time.Millisecond)
 
 func open(t *testing.T, f *fakePerf) *Group {
 	t.Helper()
-	g, err := NewMeter(f, Config{Table: Lab}, 4096).Open("/x", []int{0, 1}, true)
+	g, err := NewMeter(f, Config{Table: Lab()}, 4096).Open("/x", []int{0, 1}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestRefusalsLeaveNothingOpen(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := NewMeter(f, Config{Table: Lab}, 4096).Open("/x", []int{0, 1}, true)
+		_, err := NewMeter(f, Config{Table: Lab()}, 4096).Open("/x", []int{0, 1}, true)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || len(f.open) != 0 {
 			t.Errorf("%v: %v, %d still open", c.err, err, len(f.open))
 		}
@@ -159,7 +159,7 @@ func TestRefusalsLeaveNothingOpen(t *testing.T) {
 
 func TestBudgetOfDescriptors(t *testing.T) {
 	f := newFake()
-	m := NewMeter(f, Config{Table: Lab}, spareFiles+12)
+	m := NewMeter(f, Config{Table: Lab()}, spareFiles+12)
 	g, err := m.Open("/x", []int{0, 1}, true)
 	if err != nil {
 		t.Fatal(err)
@@ -227,16 +227,16 @@ func TestDetect(t *testing.T) {
 }
 
 func TestTables(t *testing.T) {
-	if how, from := Lab.Source(LocalLoads); how != unit.HowModelled || from != "perf r01d3 (lab)" {
+	if how, from := Lab().Source(LocalLoads); how != unit.HowModelled || from != "perf r01d3 (lab)" {
 		t.Errorf("%v %s", how, from)
 	}
-	if how, _ := Lab.Source(Clock); how != unit.HowMeasured {
+	if how, _ := Lab().Source(Clock); how != unit.HowMeasured {
 		t.Errorf("the guest kernel's clock is %v", how)
 	}
 	if e := intelSKX.Events[2]; e.Config != 0x140014a3 || !strings.Contains(e.Doc, "STALLS_MEM_ANY: intel/perfmon SKX") {
 		t.Errorf("stalls %x, %s", e.Config, e.Doc)
 	}
-	if how, why := Generic.Source(LocalLoads); how != unit.HowUnknown || why != "no such event in the generic table" {
+	if how, why := Generic().Source(LocalLoads); how != unit.HowUnknown || why != "no such event in the generic table" {
 		t.Errorf("%v %s", how, why)
 	}
 	if how, why := Named("arm-neoverse-n1").Source(LocalLoads); how != unit.HowUnknown || !strings.Contains(why, "REMOTE_ACCESS") {
@@ -267,7 +267,7 @@ func TestChosenFields(t *testing.T) {
 	if s := sample(t, g, 100*time.Millisecond); s.Total[UncoreRequests] != 321 || s.Total[Cycles] != 900 || s.Total[Clock] != 10*ms {
 		t.Errorf("%+v", s)
 	}
-	if got := NewMeter(f, Config{Table: Lab, Fields: []Field{UncoreRequests, UncoreWaits}}, 4096).Table().Events; len(got) != 2 || got[1].Config != 0x1000860 {
+	if got := NewMeter(f, Config{Table: Lab(), Fields: []Field{UncoreRequests, UncoreWaits}}, 4096).Table().Events; len(got) != 2 || got[1].Config != 0x1000860 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	sys "golang.org/x/sys/unix"
 
@@ -93,8 +94,8 @@ var taskClock = Event{Field: Clock, Type: sys.PERF_TYPE_SOFTWARE, Config: sys.PE
 
 // The tables that need no CPU to be looked at.
 var (
-	Lab     = Named("lab")
-	Generic = Named(event.GenericName) // what every PMU has; the rest stays unknown
+	Lab     = sync.OnceValue(func() Table { return Named("lab") })
+	Generic = sync.OnceValue(func() Table { return Named(event.GenericName) }) // what every PMU has; the rest stays unknown
 )
 
 // Named is a table by its name; the generic one for an unknown name.
@@ -183,7 +184,7 @@ func (t Table) Fewer() [][]Event {
 			all = append(all, list)
 		}
 	}
-	return append(all, Generic.Events, nil)
+	return append(all, Generic().Events, nil)
 }
 
 // fields are those that the table's events count, in order.

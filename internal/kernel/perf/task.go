@@ -156,7 +156,7 @@ func (m *TaskMeter) Read(g *TaskGroup, s *TaskSample) error {
 		return unix.Explain("read", "perf events of a thread", "", err)
 	}
 	if n < len(words) || words[0] != uint64(len(g.events)) {
-		return errShortTask
+		return fmt.Errorf("read perf events of a thread: fewer words than events (%w)", unix.ErrMalformed)
 	}
 	primed := g.primed
 	last := g.last
@@ -166,8 +166,6 @@ func (m *TaskMeter) Read(g *TaskGroup, s *TaskSample) error {
 	}
 	return nil
 }
-
-var errShortTask = fmt.Errorf("read perf events of a thread: fewer words than events (%w)", unix.ErrMalformed)
 
 // since makes deltas. A counter that went back was reset: then there is none.
 func (s *TaskSample) since(events []Event, now, last []uint64) {

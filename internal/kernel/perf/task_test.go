@@ -67,7 +67,7 @@ const rawEvent = uint64(sys.PERF_TYPE_RAW) << 32
 
 func TestTaskCounts(t *testing.T) {
 	f := newTasks(6)
-	m := NewTaskMeter(f, Config{Table: Lab}, 10000, 0)
+	m := NewTaskMeter(f, Config{Table: Lab()}, 10000, 0)
 	if err := m.Usable(); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestTaskChoices(t *testing.T) {
 		table  Table
 		fds    int
 		usable bool
-	}{{6, Lab, 6, true}, {4, Lab, 4, true}, {6, Named("amd-zen4"), 4, false}, {6, Named("arm-neoverse-v2"), 2, false}, {5, intelSPR, 4, true}, {3, intelSKX, 2, false}, {4, Generic, 2, false}} {
+	}{{6, Lab(), 6, true}, {4, Lab(), 4, true}, {6, Named("amd-zen4"), 4, false}, {6, Named("arm-neoverse-v2"), 2, false}, {5, intelSPR, 4, true}, {3, intelSKX, 2, false}, {4, Generic(), 2, false}} {
 		f := newTasks(c.most)
 		m := NewTaskMeter(f, Config{Table: c.table}, 10000, 0)
 		g, err := m.Open(1)
@@ -149,13 +149,13 @@ func TestTaskChoices(t *testing.T) {
 }
 
 func TestTaskRefusals(t *testing.T) {
-	m := NewTaskMeter(newTasks(0), Config{Table: Lab}, 10000, 0)
+	m := NewTaskMeter(newTasks(0), Config{Table: Lab()}, 10000, 0)
 	if _, err := m.Open(1); !errors.Is(err, unix.ErrNotSupported) {
 		t.Errorf("no PMU: %v", err)
 	}
 	f := newTasks(6)
 	f.refuse = sys.EACCES
-	m = NewTaskMeter(f, Config{Table: Lab}, 10000, 0)
+	m = NewTaskMeter(f, Config{Table: Lab()}, 10000, 0)
 	if _, err := m.Open(1); !errors.Is(err, unix.ErrNotPermitted) || !strings.Contains(err.Error(), "CAP_PERFMON") {
 		t.Errorf("not allowed: %v", err)
 	}
@@ -163,7 +163,7 @@ func TestTaskRefusals(t *testing.T) {
 	if _, err := m.Open(1); !errors.Is(err, unix.ErrGone) {
 		t.Errorf("gone: %v", err)
 	}
-	m = NewTaskMeter(newTasks(6), Config{Table: Lab}, spareFiles+5, 0)
+	m = NewTaskMeter(newTasks(6), Config{Table: Lab()}, spareFiles+5, 0)
 	if _, err := m.Open(1); err == nil || !strings.Contains(err.Error(), "LimitNOFILE") {
 		t.Errorf("descriptors: %v", err)
 	}
@@ -172,7 +172,7 @@ func TestTaskRefusals(t *testing.T) {
 // The files that the reader keeps open for each thread count against the same limit, and
 // are given back with the thread.
 func TestTaskFiles(t *testing.T) {
-	m := NewTaskMeter(newTasks(6), Config{Table: Lab}, spareFiles+20, 1)
+	m := NewTaskMeter(newTasks(6), Config{Table: Lab()}, spareFiles+20, 1)
 	a, err1 := m.Open(1)
 	_, err2 := m.Open(2)
 	if err := errors.Join(err1, err2); err != nil || m.open != 14 {

@@ -29,7 +29,7 @@ func (f threadPMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu, _ int) (int, erro
 
 func TestThreadCounts(t *testing.T) {
 	f := threadPMU{newUncore()}
-	g, problems := OpenThread(f, Lab.With(ThreadFields))
+	g, problems := OpenThread(f, Lab().With(ThreadFields))
 	if len(problems) != 1 || !errors.Is(problems[0], unix.ErrNotPermitted) {
 		t.Errorf("problems: %v", problems)
 	}
@@ -51,7 +51,7 @@ func TestThreadTables(t *testing.T) {
 		of     Table
 		want   string
 		events int
-	}{{Lab, "lab", 7}, {Named("intel-skx"), "intel-skx", 7}, {Named("intel-gnr"), "intel-gnr", 7}, {Named("amd-zen5"), "amd-zen5", 7}, {Named("arm-neoverse-n1"), "arm-neoverse-n1", 5}, {Generic, "generic", 2}, {Table{Name: "new"}, "new", 0}} {
+	}{{Lab(), "lab", 7}, {Named("intel-skx"), "intel-skx", 7}, {Named("intel-gnr"), "intel-gnr", 7}, {Named("amd-zen5"), "amd-zen5", 7}, {Named("arm-neoverse-n1"), "arm-neoverse-n1", 5}, {Generic(), "generic", 2}, {Table{Name: "new"}, "new", 0}} {
 		got := c.of.With(ThreadFields)
 		if got.Name != c.want || len(got.Events) != c.events {
 			t.Errorf("%s: %+v", c.of.Name, got)

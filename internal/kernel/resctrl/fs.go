@@ -41,10 +41,10 @@ type Mount struct {
 // Errors of Find: neither is a defect of homenode.
 var (
 	// ErrNotMounted: this machine supports resctrl, but it is not mounted.
-	ErrNotMounted = fmt.Errorf("resctrl is not mounted: mount -t resctrl resctrl %s (%w)", usualPoint, unix.ErrNotSupported)
+	ErrNotMounted error = unix.Unsupported("resctrl is not mounted: mount -t resctrl resctrl " + usualPoint)
 	// ErrNoResctrl: the kernel makes the mount point where CPU and kernel support any of
 	// it (resctrl_init in fs/resctrl/rdtgroup.c, since 4.10), and here it did not.
-	ErrNoResctrl = fmt.Errorf("no resctrl: neither RDT nor QoS in this CPU, or not in this kernel (%w)", unix.ErrNotSupported)
+	ErrNoResctrl error = unix.Unsupported("no resctrl: neither RDT nor QoS in this CPU, or not in this kernel")
 )
 
 const usualPoint = "/sys/fs/resctrl"

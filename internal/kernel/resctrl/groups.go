@@ -5,6 +5,7 @@ package resctrl
 import (
 	"errors"
 	"path"
+	"slices"
 
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
@@ -21,7 +22,7 @@ type Groups struct {
 }
 
 // kernelsOwn are directories of the default group that are not groups.
-var kernelsOwn = map[string]bool{"info": true, "mon_groups": true, "mon_data": true}
+var kernelsOwn = []string{"info", monGroups, "mon_data"}
 
 const monGroups = "mon_groups"
 
@@ -34,7 +35,7 @@ func ReadGroups(fs FS) (Groups, error) {
 	}
 	errs := []error{g.readMons(fs, "")}
 	for _, name := range names {
-		if kernelsOwn[name] {
+		if slices.Contains(kernelsOwn, name) {
 			continue
 		}
 		g.RMIDs, g.CLOSIDs = g.RMIDs+1, g.CLOSIDs+1

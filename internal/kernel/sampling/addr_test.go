@@ -222,7 +222,7 @@ func FuzzDecodeRecords(f *testing.F) {
 }
 
 func both() Config {
-	return Config{Table: Lab, Loads: true, Stores: true, Period: 1000, LatencyThreshold: 100, UserOnly: true}
+	return Config{Table: Lab(), Loads: true, Stores: true, Period: 1000, LatencyThreshold: 100, UserOnly: true}
 }
 
 func TestOpensWhatIsAskedFor(t *testing.T) {

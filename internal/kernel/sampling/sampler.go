@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"time"
 	"unsafe"
 
@@ -16,9 +15,6 @@ import (
 )
 
 const attrBytes = uint32(unsafe.Sizeof(sys.PerfEventAttr{}))
-
-// preciseShift is where precise_ip begins in perf_event_attr's bits.
-var preciseShift = bits.TrailingZeros64(sys.PerfBitPreciseIPBit1)
 
 // Config says what to sample.
 type Config struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	sys "golang.org/x/sys/unix"
 
@@ -35,9 +36,7 @@ type Table struct {
 }
 
 // Lab is the table of the lab's PMU.
-var Lab = labTable()
-
-func labTable() Table {
+var Lab = sync.OnceValue(func() Table {
 	known, ok := event.ByName("lab")
 	if !ok {
 		panic("addr: no event table for the lab")
@@ -47,7 +46,7 @@ func labTable() Table {
 		panic(fmt.Sprintf("addr: %v", err))
 	}
 	return t
-}
+})
 
 // tableOf takes the sampling events from an event table, or gives the reason why there
 // are none. Both are sampled with precise_ip 2: the address is the instruction's own.
@@ -96,7 +95,7 @@ func Detect(root unix.Root) (Table, error) {
 	var buf unix.Buffer
 	id, err := buf.ReadFile(root.Path("/sys/bus/event_source/devices/cpu/identifier"))
 	if err == nil && strings.Contains(string(id), labIdentifier) {
-		return Lab, nil
+		return Lab(), nil
 	}
 	cpu, err := unix.Parsed(&buf, root.Path("/proc/cpuinfo"), procfs.ParseCPUInfo)
 	if err != nil {
@@ -150,7 +149,7 @@ func (c Config) attr(e Event) sys.PerfEventAttr {
 	a := c.commonAttr(e)
 	a.Type, a.Config = e.Type, e.Config
 	a.Sample, a.Sample_type = c.Table.Period(c.Period), sampleType
-	a.Bits |= uint64(e.Precise) << preciseShift
+	a.Bits |= uint64(e.Precise) * sys.PerfBitPreciseIPBit1 // the field's lowest bit
 	if e.Latency {
 		a.Ext1 = uint64(c.LatencyThreshold)
 	}

@@ -18,6 +18,14 @@ var (
 	ErrGone         = errors.New("gone")
 )
 
+// Unsupported is a sentinel of its own that is an ErrNotSupported too.
+type Unsupported string
+
+func (u Unsupported) Error() string { return string(u) + " (" + ErrNotSupported.Error() + ")" }
+
+// Unwrap returns ErrNotSupported.
+func (u Unsupported) Unwrap() error { return ErrNotSupported }
+
 // Explain wraps err as "verb object: cause" and adds the matching sentinel. need names
 // the privilege that was missing when the cause is EPERM or EACCES; "" names none.
 func Explain(verb, object, need string, err error) error {

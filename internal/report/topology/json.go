@@ -108,6 +108,9 @@ type coreDoc struct {
 	Node    unit.Opt[int] `json:"node"`
 }
 
+// Form is a value of what JSON writes.
+var Form any = document{}
+
 // JSON writes a machine, and what was wrong with reading it, one sentence each.
 func JSON(w io.Writer, m machine.Machine, problems []string, options ...Option) error {
 	e := schema.NewEncoder(w)

@@ -25,6 +25,9 @@ type placementsDoc struct {
 
 const placementsSchema = 1
 
+// PlacementsForm is a value of what PlacementsJSON writes.
+var PlacementsForm any = placementsDoc{}
+
 // PlacementsJSON writes the important placements; sets of CPUs and nodes are text.
 func PlacementsJSON(w io.Writer, origin string, l placement.List) error {
 	e := schema.NewEncoder(w)

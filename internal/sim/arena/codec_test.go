@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"homenode/internal/schema"
 )
 
 func TestDecodeRefuses(t *testing.T) {
@@ -48,7 +50,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("read: %v, want %s", err, c.want)
 		}
 	}
-	if _, err := Decode([]byte(`{"schema": 2, "new": 1}`)); !errors.Is(err, ErrNewer) {
+	if _, err := Decode([]byte(`{"schema": 2, "new": 1}`)); !errors.Is(err, schema.ErrNewer) {
 		t.Errorf("%v, want that it is newer", err)
 	}
 	for _, text := range []string{"", "{", "[]", `{"schema":1}`, `{"schema":1,"how":"modelled","beauty":1}`, `{"schema":1,"how":"modelled"} x`} {

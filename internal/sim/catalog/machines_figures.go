@@ -32,7 +32,8 @@ type link struct {
 //
 //  1. What memsys estimates from the topology, in seconds.
 //  2. Latencies are the local one, scaled by distance (machine.LatencyRatio); a line that
-//     another core modified takes the usual share of that.
+//     another core modified takes the usual share of that, and below groups of cores with an
+//     LLC each what memsys says.
 //  3. A line takes the fewest links (machine.Shape.Routes); where several ways share a
 //     link, they wait for it together.
 func (f figures) system(m machine.Machine, name string) memsys.System {
@@ -44,12 +45,13 @@ func (f figures) system(m machine.Machine, name string) memsys.System {
 	if f.local > 0 {
 		longer = f.local * y.Hz / y.Latency[0][0]
 	}
+	grouped := len(m.LLCs) > len(m.Nodes) // then transfers are seconds by distance already
 	y.Name, y.How, y.From, y.Hz = name, unit.HowEstimated, f.from, f.hz
 	for i := range y.Nodes { // 2
 		y.InLLC[i] *= stretch
 		for j := range y.Nodes {
 			y.Latency[i][j] *= longer * stretch
-			if i == j {
+			if i == j || grouped {
 				y.Transfer[i][j] *= stretch
 			} else {
 				y.Transfer[i][j] *= longer * stretch

@@ -20,6 +20,7 @@ type layout struct {
 	threads   int // per core
 	packages  int // nodes per package
 	shared    int // cores per L2
+	llcs      int // per node; 0: one
 	l2, llc   unit.Bytes
 	memory    unit.Bytes // per node
 	distances [][]int
@@ -35,7 +36,9 @@ func (l layout) machine() machine.Machine {
 		}
 		cpus := l.cpus(block*l.cores, l.cores)
 		m.Nodes[id] = machine.Node{ID: id, CPUs: cpus, Memory: unit.Some(l.memory)}
-		m.LLCs = append(m.LLCs, machine.Cache{Level: 3, CPUs: cpus, Size: unit.Some(l.llc)})
+		for k := range l.groups() {
+			m.LLCs = append(m.LLCs, machine.Cache{Level: 3, CPUs: l.cpus(block*l.cores+k*l.cores/l.groups(), l.cores/l.groups()), Size: unit.Some(l.llc)})
+		}
 	}
 	all := n * l.cores
 	for core := range all {
@@ -58,6 +61,8 @@ func (l layout) machine() machine.Machine {
 	return m
 }
 
+func (l layout) groups() int { return max(1, l.llcs) }
+
 // cpus are the CPUs of n cores from the first on.
 func (l layout) cpus(first, n int) set.CPUSet {
 	var ids []int
@@ -78,7 +83,7 @@ func (l layout) each(nodes []machine.Node) (cpus []machine.CPU) {
 		node := slices.IndexFunc(nodes, func(n machine.Node) bool { return n.CPUs.Has(id) })
 		cpus = append(cpus, machine.CPU{
 			ID: id, Node: unit.Some(node), Package: unit.Some(core / (l.packages * l.cores)),
-			LLC: unit.Some(core / l.cores), Core: unit.Some(core), L2: unit.Some(core / l.shared), Online: true,
+			LLC: unit.Some(core / (l.cores / l.groups())), Core: unit.Some(core), L2: unit.Some(core / l.shared), Online: true,
 		})
 	}
 	return cpus

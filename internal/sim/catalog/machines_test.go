@@ -31,6 +31,7 @@ func TestSizes(t *testing.T) {
 	want := map[string]size{
 		DualSkylake: {2, 112, 56, 2, 2}, DualE5620: {2, 8, 8, 2, 2}, FourNodes: {4, 96, 48, 4, 4},
 		Opteron: {8, 64, 64, 4, 8}, Kunpeng: {4, 128, 128, 2, 4}, Torus: {36, 288, 288, 18, 36},
+		Epyc1: {2, 256, 128, 2, 16}, Epyc4: {8, 256, 128, 2, 16}, XeonSNC4: {8, 224, 112, 2, 8},
 		QuadGold: {4, 128, 64, 4, 4}, DualE5v4: {2, 32, 32, 2, 2},
 	}
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
@@ -223,6 +224,30 @@ func TestAsRecorded(t *testing.T) {
 		})
 	}
 }
+
+// What is published of an EPYC with four nodes a package, ns from node 0 (latency facts), and
+// the order reported of its transfers between cores, within 35 % without a profile.
+func TestEpycAsPublished(t *testing.T) {
+	_, y := epyc4()
+	ns := func(cycles float64) float64 { return cycles / y.Hz * 1e9 }
+	for n, want := range []float64{105.6, 113.1, 118.6, 117.7} {
+		if is := ns(y.Latency[0][n]); math.Abs(is/want-1) > 0.05 {
+			t.Errorf("memory of node %d in %.1f ns, published %.1f", n, is, want)
+		}
+	}
+	for _, y := range []memsys.System{second(epyc1()), second(epyc4())} {
+		last := len(y.Nodes) - 1
+		for what, pair := range map[string][2]float64{
+			"below an LLC": {y.InLLC[0], 25}, "between LLCs of a node": {y.Transfer[0][0], 100}, "between packages": {y.Transfer[0][last], 200},
+		} {
+			if is := pair[0] / y.Hz * 1e9; math.Abs(is/pair[1]-1) > 0.35 {
+				t.Errorf("%s: a line of another core %s in %.0f ns, reported %.0f", y.Name, what, is, pair[1])
+			}
+		}
+	}
+}
+
+func second(_ machine.Machine, y memsys.System) memsys.System { return y }
 
 // Servers are one or two hops apart, and lines between them pass both cards.
 func TestTorus(t *testing.T) {

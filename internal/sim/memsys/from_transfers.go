@@ -14,10 +14,11 @@ const (
 	usualTransfer  = 48e-9 // below one LLC that is the node's: a mesh (Intel's MLC)
 	remoteTransfer = 0.8   // between nodes: as machine.Model.Transfer
 	// Where a node has several LLCs, a group's own is small and near, and all else passes
-	// the memory's fabric and its directory: longer than a read of memory. The order
-	// reported for EPYC: 25 ns and 100 in a node, above 200 between sockets.
+	// the memory's fabric and its directory, the farther the longer, however long a read of
+	// memory takes. The order reported for EPYC: 25 ns and 100 in a node, above 200 between
+	// sockets.
 	groupTransfer   = 25e-9
-	betweenTransfer = 1.25
+	betweenTransfer = 100e-9
 )
 
 // inLLC is the cycles for a line of another core below the same LLC.
@@ -66,7 +67,7 @@ func (f *figures) transfer(n, to machine.Node, latency float64) float64 {
 		return ns / 1e9 * f.hz
 	case f.grouped(n) || f.grouped(to):
 		f.guess("transfers between cores")
-		return latency * betweenTransfer
+		return betweenTransfer * f.hz * latency / (f.latency(n.ID, n.ID) * f.hz)
 	}
 	f.guess("transfers between cores")
 	return latency * remoteTransfer

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"homenode/internal/machine"
@@ -90,7 +89,7 @@ func (c Config) measure(ctx context.Context, s catalog.Sharer) ([]Row, error) {
 		}
 		row := Row{
 			Application: s.Application, Kind: s.Kind, Workload: s.Name, Placement: int32(i),
-			Nodes: p.Nodes.String(), CPUs: p.CPUs.String(), NodeCount: int32(p.Nodes.Len()), Scores: scores(p),
+			Nodes: p.Nodes.String(), CPUs: p.CPUs.String(), NodeCount: int32(p.Nodes.Len()), Scores: p.ScoreText(),
 		}
 		spec := s.Spec(s.Name, c.VCPUs, 0)
 		if err := c.in(&row, spec, p); err != nil {
@@ -99,14 +98,6 @@ func (c Config) measure(ctx context.Context, s catalog.Sharer) ([]Row, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-func scores(p placement.Placement) string {
-	var words []string
-	for _, s := range p.Scores {
-		words = append(words, fmt.Sprintf("%s=%d", s.Concern, s.Value))
-	}
-	return strings.Join(words, " ")
 }
 
 // in fills a row by a world with this workload alone, tied to the placement's CPUs.

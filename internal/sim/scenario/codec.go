@@ -12,9 +12,6 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// ErrNewer is wrapped when a result was written by a newer homenode.
-var ErrNewer = schema.ErrNewer
-
 // Decode reads one result in its wire form (JSON). It is strict: a newer schema, an unknown
 // field, trailing text and an invalid result (Validate) are refused. On error the result is
 // zero.

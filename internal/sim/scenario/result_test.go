@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/schema"
 	"homenode/internal/sim"
 	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
@@ -212,7 +213,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%.40s: %v", text, err)
 		}
 	}
-	if _, err := Decode([]byte(strings.Replace(good, `"schema":1`, `"schema":9,"x":1`, 1))); !errors.Is(err, ErrNewer) {
+	if _, err := Decode([]byte(strings.Replace(good, `"schema":1`, `"schema":9,"x":1`, 1))); !errors.Is(err, schema.ErrNewer) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package reference prints the help of a program's commands: as Markdown for the documentation,
+// and as man pages. It is for the build. What it needs of cobra takes 1 MB of a program and
+// some of its start, so a program has it only if it is built with the tag reference.
+package reference
 
 import (
 	"bytes"
@@ -14,26 +17,30 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"homenode/internal/cli"
 	"homenode/internal/exit"
 )
 
-// referenceCommand is for the build: it prints every command's help for the
-// documentation.
-func referenceCommand() *cobra.Command {
-	var man string
+func init() { cli.ForBuild = append(cli.ForBuild, command) }
+
+func command() *cobra.Command {
+	var man, schemas string
 	var exits bool
 	cmd := &cobra.Command{
-		Use: "reference", Hidden: true, Args: Exactly(0, "no arguments"),
+		Use: "reference", Hidden: true, Args: cli.Exactly(0, "no arguments"),
 		Short: "Print the reference of all commands as Markdown, or write man pages",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if man != "" {
 				return manPages(cmd.Root(), man)
 			}
+			if schemas != "" {
+				return cli.WriteSchemas(cmd.Root(), schemas)
+			}
 			if exits {
-				exitTable(cmd.OutOrStdout(), cmd.Root())
+				cli.ExitTable(cmd.OutOrStdout(), cmd.Root())
 				return nil
 			}
-			text, err := Reference(cmd.Root())
+			text, err := Markdown(cmd.Root())
 			if err != nil {
 				return err
 			}
@@ -42,6 +49,7 @@ func referenceCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&man, "man", "", "write man pages into this folder instead")
+	cmd.Flags().StringVar(&schemas, "schemas", "", "write the JSON Schema of each command's output into this folder instead")
 	cmd.Flags().BoolVar(&exits, "exit-codes", false, "print the table of exit codes instead")
 	return cmd
 }
@@ -56,7 +64,7 @@ func manPages(root *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name() + " " + Version, Manual: "homenode", Date: &day}, dir); err != nil {
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name() + " " + cli.Version, Manual: "homenode", Date: &day}, dir); err != nil {
 		return fmt.Errorf("write man pages: %w", err)
 	}
 	return nil
@@ -72,10 +80,10 @@ func pagesDay(epoch string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// Reference is a program's help in one file, a section for each command.
-func Reference(root *cobra.Command) ([]byte, error) {
+// Markdown is a program's help in one file, a section for each command.
+func Markdown(root *cobra.Command) ([]byte, error) {
 	prepare(root)
-	b := bytes.NewBufferString("# " + root.Name() + "\n\nWritten by `" + root.Name() + " reference`: change the commands, not this file.\n\n")
+	b := bytes.NewBufferString("# " + root.Name() + "\n\nWritten by `make reference`: change the commands, not this file.\n\n")
 	if err := section(b, root); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""homenode-model train rows.parquet --model model.json --card model.html"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import export
+from .card import page
+from .categories import categorise
+from .data import BadData, read
+from .evaluate import NESTED, evaluate
+from .fit import TREES, choose_pair, choose_third, fit
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="homenode-model", description="Fits homenode's model of placements.")
+    commands = top.add_subparsers(dest="command", required=True)
+    train = commands.add_parser("train", help="fit, evaluate, and write a model and its card")
+    train.add_argument("rows", type=Path, help="data set of 'homenode-lab sim placements --dataset'")
+    train.add_argument("--model", type=Path, help="file for the model, as homenode reads it")
+    train.add_argument("--card", type=Path, help="file for one page about the model; evaluates it")
+    train.add_argument("--golden", type=Path, help="file for rows that homenode must reproduce")
+    train.add_argument("--confidence", type=float, default=0.9, help="of the intervals (default 0.9)")
+    train.add_argument("--target", type=float, help="error that is to be reached, for the card, such as 0.044")
+    train.add_argument("--trees", type=int, default=TREES, help=f"trees of a forest (default {TREES})")
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    args = parser().parse_args(arguments)
+    if not 0 < args.confidence < 1 or not 1 <= args.trees <= 1000:
+        print("homenode-model: --confidence is between 0 and 1, --trees 1 to 1000", file=sys.stderr)
+        return 2
+    try:
+        data = read(args.rows)
+    except BadData as err:
+        print(f"homenode-model: {err}", file=sys.stderr)
+        return 2
+    pair = choose_pair(data)
+    third = choose_third(data, pair)
+    forests = [fit(data, probes, args.confidence, args.trees) for probes in (pair, third)]
+    print(
+        f"{len(data.speed)} workloads, {len(data.placements)} placements, {data.about['machine']}; probes {pair}, third {third[2]}"
+    )
+    error = None
+    if args.card:
+        result = evaluate(data, pair, third, args.confidence)
+        error = next(a.by_kind for a in result.arms if a.name == NESTED)
+        for arm in result.arms:
+            print(f"{arm.name}: {arm.by_kind:.4f} a kind left out, {arm.by_application:.4f} an application")
+        print(f"no model {result.no_model:.4f}, two runs {result.retest:.4f}, {result.decisions}")
+        args.card.write_text(page(data, forests, result, categorise(data, pair[0]), args.target), encoding="utf-8")
+    if args.model:
+        export.write(args.model, export.model(data, forests, error))
+    if args.golden:
+        export.write(args.golden, export.golden(data, forests, 24))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs python/homenode_model in a venv of its own (build/venv-model), which it installs at
+# the versions of python/requirements.txt:
+#   scripts/model.sh train rows.parquet --model model.json --card model.html
+#   scripts/model.sh test           its tests, with the golden files of internal/model
+#   scripts/model.sh golden         writes those golden files again
+set -eu
+cd "$(dirname "$0")/.."
+fail() { echo "model: $*" >&2; exit 2; }
+venv=build/venv-model
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install Python 3.11 or newer"
+if ! cmp -s python/requirements.txt "$venv/installed.txt"; then
+	echo "model: installing scikit-learn into $venv" >&2
+	rm -rf "$venv"
+	python3 -m venv "$venv"
+	"$venv/bin/pip" install -q --no-deps -r python/requirements.txt ||
+		fail "pip could not install the packages of python/requirements.txt: look at its errors above"
+	cp python/requirements.txt "$venv/installed.txt"
+fi
+# One thread: sums in order are the same bits everywhere.
+export PYTHONPATH=python OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+golden() { # FOLDER
+	go run ./cmd/homenode-lab sim placements --applications 16 --dataset "$1/rows.parquet" >/dev/null
+	"$venv/bin/python" -m homenode_model train "$1/rows.parquet" --trees 5 --model "$1/model.json" --golden "$1/golden.json"
+}
+case ${1-} in
+golden)
+	folder=$(mktemp -d)
+	trap 'rm -rf "$folder"' EXIT
+	golden "$folder"
+	cp "$folder/rows.parquet" "$folder/model.json" "$folder/golden.json" internal/model/testdata/
+	;;
+test) exec "$venv/bin/python" -m unittest discover -s python/tests ;;
+*) exec "$venv/bin/python" -m homenode_model "$@" ;;
+esac
