@@ -10,6 +10,7 @@ import (
 
 	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -104,7 +105,7 @@ func (b *bench) caveats() []profile.Caveat {
 		}
 	}
 	if parts, worst, what := unsteady(b.profile); len(parts) > 0 {
-		all = append(all, profile.Caveat{Code: "spread", Text: fmt.Sprintf("Repeats differ by more than %.0f %%: by %.0f %% at worst, in %s.", spreadLimit*100, worst*100, what), Parts: parts})
+		all = append(all, profile.Caveat{Code: "spread", Text: fmt.Sprintf("Repeats differ by more than %s: by %s at worst, in %s.", render.WholePercent(spreadLimit), render.WholePercent(worst), what), Parts: parts})
 	}
 	return all
 }
@@ -143,7 +144,7 @@ func (b *bench) passing() (all []profile.Caveat) {
 			all = append(all, profile.Caveat{Code: code, Text: text, Parts: parts})
 		}
 	}
-	add(true, "other-load", fmt.Sprintf("Other programs kept up to %.1f CPUs busy while this was measured.", w.load), w.loaded)
+	add(true, "other-load", fmt.Sprintf("Other programs kept up to %s CPUs busy while this was measured.", render.Tenths(w.load)), w.loaded)
 	add(true, "thermal", "CPUs were slowed down because they were too hot.", w.hot)
 	if w.unread != nil {
 		add(true, "conditions", "Whether anything else disturbed the measurement is unknown: "+strings.Join(strings.Fields(w.unread.Error()), " ")+".", w.parts)

@@ -2,7 +2,11 @@
 
 package profile
 
-import "fmt"
+import (
+	"fmt"
+
+	"homenode/internal/render"
+)
 
 // tolerance is how far figures that contradict each other may be apart before that counts:
 // repeats of one latency differ by a few percent.
@@ -35,7 +39,7 @@ func (p Profile) Contradictions() (all []Contradiction) {
 	for _, f := range p.Bandwidth { // 3
 		own, ok := p.BandwidthBetween(f.To, f.To)
 		if far, known := f.Median.Get(); ok && known && f.From != f.To && far > (1+tolerance)*own.Median.Or(0) {
-			what := fmt.Sprintf("node %d reads %.1f GB/s from node %d, whose own CPUs read %.1f", f.From, far/1e9, f.To, own.Median.Or(0)/1e9)
+			what := fmt.Sprintf("node %d reads %s from node %d, whose own CPUs read %s", f.From, render.Rate(far), f.To, render.Rate(own.Median.Or(0)))
 			return append(all, Contradiction{what, "the bandwidth of a node is unknown unless its peak was measured, and no limit is taken from it"})
 		}
 	}
@@ -65,7 +69,7 @@ func (p Profile) remoteFaster() string {
 	for _, f := range p.Latency {
 		own, ok := p.LatencyBetween(f.From, f.From)
 		if far, known := f.Median.Get(); ok && known && f.From != f.To && far < (1-tolerance)*own.Median.Or(0) {
-			return fmt.Sprintf("a read from node %d to node %d takes %.0f ns, and %.0f ns to its own memory", f.From, f.To, far, own.Median.Or(0))
+			return fmt.Sprintf("a read from node %d to node %d takes %s ns, and %s ns to its own memory", f.From, f.To, render.Commas(far), render.Commas(own.Median.Or(0)))
 		}
 	}
 	return ""
@@ -77,7 +81,7 @@ func (p Profile) loadedBelowIdle() string {
 		idle, ok := p.LatencyBetween(c.From, c.To)
 		for _, at := range c.Points {
 			if ns, known := at.Latency.Median.Get(); ok && known && ns < (1-tolerance)*idle.Median.Or(0) {
-				return fmt.Sprintf("%s: a read takes %.0f ns under load, and %.0f ns without", c.Name, ns, idle.Median.Or(0))
+				return fmt.Sprintf("%s: a read takes %s ns under load, and %s ns without", c.Name, render.Commas(ns), render.Commas(idle.Median.Or(0)))
 			}
 		}
 	}

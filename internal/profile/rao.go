@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"homenode/internal/experiment"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -277,7 +278,7 @@ func (g raoGrid) fitting() RaoFinding {
 	same := math.Abs(m-1) <= RaoSame && low >= 1-RaoOutlier && high <= 1+RaoOutlier
 	return RaoFinding{
 		Verdict:  verdictOf(same),
-		Evidence: fmt.Sprintf("Remote / local is %.3f in the median of %d pairs that fit, %.3f to %.3f.", m, len(pairs), low, high),
+		Evidence: fmt.Sprintf("Remote / local is %s in the median of %d pairs that fit, %s to %s.", render.Ratio(m), len(pairs), render.Ratio(low), render.Ratio(high)),
 		Values:   []RaoValue{{"remote/local, median", unit.Some(m)}, {"lowest", unit.Some(low)}, {"highest", unit.Some(high)}},
 	}
 }
@@ -319,7 +320,7 @@ func (g raoGrid) penalty() RaoFinding {
 		if grows(s) {
 			grown++
 		}
-		text += fmt.Sprintf("%s: %.2f at %v, %.2f at %v. ", first.placed(), first.v, first.WS, last.v, last.WS)
+		text += fmt.Sprintf("%s: %s at %v, %s at %v. ", first.placed(), render.Ratio(first.v), first.WS, render.Ratio(last.v), last.WS)
 		v = append(v, RaoValue{first.placed() + ", first", unit.Some(first.v)}, RaoValue{first.placed() + ", last", unit.Some(last.v)})
 	}
 	if judged == 0 {
@@ -360,11 +361,11 @@ func (g raoGrid) contention() RaoFinding {
 		if last.v-1 <= RaoFades*(top.v-1) {
 			faded++
 		}
-		text += fmt.Sprintf("%d threads: %.2f at %v, %.2f at %v. ", top.Threads, top.v, top.WS, last.v, last.WS)
+		text += fmt.Sprintf("%d threads: %s at %v, %s at %v. ", top.Threads, render.Ratio(top.v), top.WS, render.Ratio(last.v), last.WS)
 		v = append(v, RaoValue{fmt.Sprintf("%d threads, highest", top.Threads), unit.Some(top.v)}, RaoValue{fmt.Sprintf("%d threads, last", top.Threads), unit.Some(last.v)})
 	}
 	if judged == 0 {
-		return cannot(fmt.Sprintf("Nowhere does intra cost %.0f %% more than inter, with a larger working set beyond the cache to compare with.", RaoMatters*100))
+		return cannot(fmt.Sprintf("Nowhere does intra cost %s more than inter, with a larger working set beyond the cache to compare with.", render.WholePercent(RaoMatters)))
 	}
 	return RaoFinding{Verdict: verdictOf(faded == judged), Values: v,
 		Evidence: fmt.Sprintf("Intra / inter fades to less than half of its excess in %d of %d series. %s", faded, judged, trimmed(text))}
@@ -388,8 +389,8 @@ func (g raoGrid) winner() RaoFinding {
 	low, high := slices.Min(values(pairs)), slices.Max(values(pairs))
 	return RaoFinding{
 		Verdict: verdictOf(intra > 0 && inter > 0),
-		Evidence: fmt.Sprintf("Of %d pairs, intra is faster in %d, inter in %d, by at least %.0f %%; inter / intra goes from %.2f to %.2f.",
-			len(pairs), intra, inter, RaoWins*100, low, high),
+		Evidence: fmt.Sprintf("Of %d pairs, intra is faster in %d, inter in %d, by at least %s; inter / intra goes from %s to %s.",
+			len(pairs), intra, inter, render.WholePercent(RaoWins), render.Ratio(low), render.Ratio(high)),
 		Values: []RaoValue{{"intra faster", unit.Some(float64(intra))}, {"inter faster", unit.Some(float64(inter))},
 			{"inter/intra, lowest", unit.Some(low)}, {"inter/intra, highest", unit.Some(high)}},
 	}
@@ -408,10 +409,10 @@ func (g raoGrid) correlation() RaoFinding {
 	}
 	other, said := math.Abs(c.MissRate.Or(0)), "none: it is always the same"
 	if m, ok := c.MissRate.Get(); ok {
-		said = fmt.Sprintf("%.3f", m)
+		said = render.Ratio(m)
 	}
 	f := RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
-		Evidence: fmt.Sprintf("Over n = %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
+		Evidence: fmt.Sprintf("Over n = %d cells r is %s for the uncore penalty; for the LLC miss rate %s.", c.N, render.Ratio(r), said)}
 	for _, some := range []struct {
 		name string
 		adds bool
@@ -420,11 +421,11 @@ func (g raoGrid) correlation() RaoFinding {
 		if part.N == c.N || part.N < RaoCells {
 			continue
 		}
-		f.Evidence += fmt.Sprintf(" %s adds (n = %d): %.3f and %.3f.", strings.ToUpper(some.name[:1])+some.name[1:], part.N, part.Penalty.Or(0), part.MissRate.Or(0))
+		f.Evidence += fmt.Sprintf(" %s adds (n = %d): %s and %s.", strings.ToUpper(some.name[:1])+some.name[1:], part.N, render.Ratio(part.Penalty.Or(0)), render.Ratio(part.MissRate.Or(0)))
 		f.Values = append(f.Values, RaoValue{"r of the uncore penalty, " + some.name + " adds", part.Penalty}, RaoValue{"r of the LLC miss rate, " + some.name + " adds", part.MissRate})
 	}
 	if pairs, penalty, miss := g.tells(); pairs > 0 {
-		f.Evidence += fmt.Sprintf(" Of %d pairs of placements of one load that differ by %.0f %%, the penalty shows the cheaper in %d, the miss rate in %d.", pairs, RaoWins*100, penalty, miss)
+		f.Evidence += fmt.Sprintf(" Of %d pairs of placements of one load that differ by %s, the penalty shows the cheaper in %d, the miss rate in %d.", pairs, render.WholePercent(RaoWins), penalty, miss)
 	}
 	return f
 }

@@ -3,8 +3,7 @@
 package window
 
 import (
-	"fmt"
-
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -71,5 +70,5 @@ func (f Features) Within(sign string) string {
 	case !ok:
 		return sign + "?"
 	}
-	return fmt.Sprintf("%s%.0f%%", sign, 100*float64(off))
+	return sign + render.WholePercent(float64(off))
 }

@@ -2,7 +2,11 @@
 
 package vmmap
 
-import "fmt"
+import (
+	"fmt"
+
+	"homenode/internal/render"
+)
 
 // References are windows of five loads on a machine, from which Infer's constants for it
 // are computed. Each load runs on one CPU, alone in its cache and with its memory near,
@@ -38,7 +42,7 @@ func (f Infer) Calibrated(r References) (Infer, error) {
 		loads, ok := of.s.Loads.Get()
 		misses := loads / of.s.Requests.Or(1)
 		if !ok || misses < 0.5 {
-			return f, fmt.Errorf("animal: calibrate: the reference %q reads from memory in %.2f of its requests: want half and more, so let it use more of it", of.name, misses)
+			return f, fmt.Errorf("animal: calibrate: the reference %q reads from memory in %s of its requests: want half and more, so let it use more of it", of.name, render.Ratio(misses))
 		}
 		misses = min(1, misses)
 		reads[i] = (wait/hit - (1 - misses)) / misses
@@ -48,10 +52,10 @@ func (f Infer) Calibrated(r References) (Infer, error) {
 		return f, fmt.Errorf("animal: calibrate: the reference \"devil\": reads from memory are not counted, or there are none")
 	}
 	if !(reads[0] > 1) || !(reads[1] > reads[0]) {
-		return f, fmt.Errorf("animal: calibrate: a hit is 1, the reference \"memory\" %.2f, \"far\" %.2f: want each above the one before", reads[0], reads[1])
+		return f, fmt.Errorf("animal: calibrate: a hit is 1, the reference \"memory\" %s, \"far\" %s: want each above the one before", render.Ratio(reads[0]), render.Ratio(reads[1]))
 	}
 	if reads[2] < 0.95*reads[0] {
-		return f, fmt.Errorf("animal: calibrate: memory takes %.2f hits alone (\"memory\"), and %.2f beside the devil (\"crowded\"): want no less", reads[0], reads[2])
+		return f, fmt.Errorf("animal: calibrate: memory takes %s hits alone (\"memory\"), and %s beside the devil (\"crowded\"): want no less", render.Ratio(reads[0]), render.Ratio(reads[2]))
 	}
 	f.DRAM = reads[0]
 	f.Remote = 1 + (reads[1]/reads[0]-1)/r.Far.Far.Or(1)
@@ -65,17 +69,17 @@ func (r References) mixedUp() error {
 	misses := func(s Sample) float64 { return s.Loads.Or(0) / max(least, s.Requests.Or(0)) }
 	switch {
 	case misses(r.Rabbit) > 0.2:
-		return fmt.Errorf("animal: calibrate: the reference \"rabbit\" reads from memory in %.2f of its requests: want 0.2 at most, so let it use half of the cache, alone", misses(r.Rabbit))
+		return fmt.Errorf("animal: calibrate: the reference \"rabbit\" reads from memory in %s of its requests: want 0.2 at most, so let it use half of the cache, alone", render.Ratio(misses(r.Rabbit)))
 	case r.Devil.Requests.Known() && r.Devil.Loads.Known() && misses(r.Devil) < 0.5:
-		return fmt.Errorf("animal: calibrate: the reference \"devil\" reads from memory in %.2f of its requests: want half and more, so let it stream over four times the cache", misses(r.Devil))
+		return fmt.Errorf("animal: calibrate: the reference \"devil\" reads from memory in %s of its requests: want half and more, so let it stream over four times the cache", render.Ratio(misses(r.Devil)))
 	case r.Devil.Loads.Or(0) < 1.5*r.Memory.Loads.Or(0):
-		return fmt.Errorf("animal: calibrate: the reference \"devil\" reads %.4f lines a cycle, \"memory\" %.4f: want half as many again and more, so let one stream and the other chase", r.Devil.Loads.Or(0), r.Memory.Loads.Or(0))
+		return fmt.Errorf("animal: calibrate: the reference \"devil\" reads %s lines a cycle, \"memory\" %s: want half as many again and more, so let one stream and the other chase", render.Number(r.Devil.Loads.Or(0)), render.Number(r.Memory.Loads.Or(0)))
 	case r.Crowded.Remote.Or(0) > 0.5:
-		return fmt.Errorf("animal: calibrate: the reference \"crowded\" reads %.2f of its lines from another node: want its memory on its own", r.Crowded.Remote.Or(0))
+		return fmt.Errorf("animal: calibrate: the reference \"crowded\" reads %s of its lines from another node: want its memory on its own", render.Ratio(r.Crowded.Remote.Or(0)))
 	case r.Memory.Remote.Or(0) > 0.5:
-		return fmt.Errorf("animal: calibrate: the reference \"memory\" reads %.2f of its lines from another node: want its memory on its own", r.Memory.Remote.Or(0))
+		return fmt.Errorf("animal: calibrate: the reference \"memory\" reads %s of its lines from another node: want its memory on its own", render.Ratio(r.Memory.Remote.Or(0)))
 	case r.Far.Remote.Or(1) < 0.5:
-		return fmt.Errorf("animal: calibrate: the reference \"far\" reads %.2f of its lines from another node: want half and more", r.Far.Remote.Or(0))
+		return fmt.Errorf("animal: calibrate: the reference \"far\" reads %s of its lines from another node: want half and more", render.Ratio(r.Far.Remote.Or(0)))
 	}
 	return nil
 }
