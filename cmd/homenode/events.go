@@ -47,7 +47,7 @@ func eventsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&name, "cpu", "", "name of an event table, instead of this machine's")
 	cmd.Flags().StringVar(&root, "root", "/", "recorded tree with proc/cpuinfo, instead of this machine")
 	cli.OutputFlag(cmd, &output)
-	cli.Writes(cmd, eventList{})
+	cli.Writes(cmd, source.Events{})
 	return cmd
 }
 

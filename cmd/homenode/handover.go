@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"homenode/internal/agent"
 	"homenode/internal/agent/serve"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
