@@ -65,7 +65,7 @@ func TestSimArenaBadInput(t *testing.T) {
 		{[]string{"--policy", "luck"}, "numa-balancing"},
 		{[]string{"--policy", ""}, "--policy is empty"},
 		{[]string{"--seeds", "0"}, "want 1 to"},
-		{[]string{"--seeds", "many"}, "invalid"},
+		{[]string{"--seeds", "many"}, "whole number"},
 		{[]string{"--workers", "0"}, "--workers is 0"},
 		{[]string{"-o", "xml"}, "want text, json or yaml"},
 		{[]string{"--out", "-", "-o", "json"}, "standard output"},

@@ -140,7 +140,7 @@ func TestSimFleetRefuses(t *testing.T) {
 		{[]string{"--dataset", noise, "--out", hard}, "are the same file"},
 		{[]string{"--workers", "0"}, "--workers is 0"},
 		{[]string{"-o", "xml"}, "-o is \"xml\""},
-		{[]string{"--seed", "-1"}, "invalid"},
+		{[]string{"--seed", "-1"}, "0 or more"},
 		{[]string{"extra"}, "no arguments"},
 	} {
 		out, errs, code := simFleet(t, t.Context(), append(oneHour, c.args...)...)

@@ -42,7 +42,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"status", "-o", "xml", "--state", dir}, []string{"text, json or yaml"}},
 		{[]string{"why"}, []string{"a workload"}},
 		{[]string{"stat", "extra"}, []string{"no arguments"}},
-		{[]string{"stat", "--pid", "1,x"}, []string{`"x"`, "all"}},
+		{[]string{"stat", "--pid", "1,x"}, []string{`"1,x"`, "all"}},
 		{[]string{"stat", "--pid", "0"}, []string{"process ids"}},
 		{[]string{"stat", "--pid", "1", "--cgroup", "/a"}, []string{"one of them"}},
 		{[]string{"stat", "--interval", "-1s"}, []string{"negative"}},

@@ -85,7 +85,7 @@ func TestMigrateRefusesAmounts(t *testing.T) {
 		{"--cgroup /demo/a --to 1 --rate 200M/s", `unknown unit "M"`},
 		{"--cgroup /demo/a --to 1 --rate 9999999PiB/s", "63 bits"},
 		{"--cgroup /demo/a --to 1 --max-stall -1ms", "--max-stall -1ms: it cannot be negative"},
-		{"--cgroup /demo/a --to 1 --max-stall 20", "missing unit"},
+		{"--cgroup /demo/a --to 1 --max-stall 20", "500ms"},
 		{"--cgroup /demo/a --to 1 --workers 0", "--workers 0: want at least 1"},
 		{"--cgroup /demo/a --to 1 --workers 1000", "want at most 256"},
 	})
