@@ -278,7 +278,7 @@ func (g raoGrid) fitting() RaoFinding {
 	same := math.Abs(m-1) <= RaoSame && low >= 1-RaoOutlier && high <= 1+RaoOutlier
 	return RaoFinding{
 		Verdict:  verdictOf(same),
-		Evidence: fmt.Sprintf("Remote / local is %s in the median of %d pairs that fit, %s to %s.", render.Ratio(m), len(pairs), render.Number(low), render.Number(high)),
+		Evidence: fmt.Sprintf("Remote / local is %s in the median of %d pairs that fit, %s to %s.", render.Ratio(m), len(pairs), render.Ratio(low), render.Ratio(high)),
 		Values:   []RaoValue{{"remote/local, median", unit.Some(m)}, {"lowest", unit.Some(low)}, {"highest", unit.Some(high)}},
 	}
 }
