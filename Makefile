@@ -32,15 +32,17 @@ build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-lab
 
 # The programs with the command that documents them: it is in no program that is installed.
-WITH_REFERENCE = CGO_ENABLED=0 $(GO) run -tags reference -ldflags '-X homenode/internal/cli.Version=$(VERSION)'
+.PHONY: documented
+documented: build/version
+	@CGO_ENABLED=0 $(GO) build -tags reference -ldflags '-X homenode/internal/cli.Version=$(VERSION)' -o build/documented/ ./cmd/homenode ./cmd/homenode-lab
 
-man: build/version ## man pages of both programs: build/man
-	@$(WITH_REFERENCE) ./cmd/homenode reference --man build/man && $(WITH_REFERENCE) ./cmd/homenode-lab reference --man build/man
+man: documented ## man pages of both programs: build/man
+	@for p in homenode homenode-lab; do build/documented/$$p reference --man build/man || exit 1; done
 
-reference: build/version ## docs/reference: the commands, their flags and the configuration; deploy/etc/agent.yaml
-	@$(WITH_REFERENCE) ./cmd/homenode reference > docs/reference/cli.md && $(WITH_REFERENCE) ./cmd/homenode-lab reference > docs/reference/lab.md
+reference: documented ## docs/reference: the commands, their flags, exit codes and the configuration; schema; deploy/etc/agent.yaml
+	@build/documented/homenode reference > docs/reference/cli.md && build/documented/homenode-lab reference > docs/reference/lab.md
 	@scripts/exit-codes.sh
-	@$(WITH_REFERENCE) ./cmd/homenode reference --schemas schema && $(WITH_REFERENCE) ./cmd/homenode-lab reference --schemas schema
+	@for p in homenode homenode-lab; do build/documented/$$p reference --schemas schema || exit 1; done
 	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
 packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages

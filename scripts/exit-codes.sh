@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Writes docs/reference/exit-codes.md from the commands of both programs. A test
+# Writes docs/reference/exit-codes.md from the commands of both programs, built before. A test
 # of each program holds its table, and every test of a command line the code that it ends with.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 Written by `make reference` from the commands; `--help` of a command has its own. A command that is not listed has the codes of every command, and no others. With a signal (Ctrl-C, a closed pipe) a program ends as the signal has it.
 
 END
-	go run -tags reference ./cmd/homenode reference --exit-codes
+	build/documented/homenode reference --exit-codes
 	echo
-	go run -tags reference ./cmd/homenode-lab reference --exit-codes
+	build/documented/homenode-lab reference --exit-codes
 } > docs/reference/exit-codes.md

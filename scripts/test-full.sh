@@ -55,6 +55,7 @@ piece packages sh -c 'make packages && scripts/test-packages.sh --twice'
 piece resctrl env HOMENODE_RESCTRL=1 go test -count=1 -timeout 60m -run TestLabResctrl -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'
 piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go test -count=1 -timeout 60m -run "TestLab(Counts|OneClock|Suspended|Links|Handoff|SMT|Flushes|RefusesWrongNodeMap|RefusesMemory)" -v ./internal/lab'
+piece strategies env HOMENODE_STRATEGIES=all go test -count=1 -timeout 60m -run TestStrategyB -v ./internal/sim/runner
 piece measured scripts/check-measured.sh
 piece model scripts/model.sh test
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh

@@ -79,3 +79,15 @@ in_root dpkg -P homenode
 files | grep -v -e '^./etc/group' -e '^./etc/gshadow' > "$work/after"
 diff "$work/before" "$work/after" || fail "the purge left these files"
 say "installed, upgraded, removed and purged without systemd: nothing is left"
+
+# 5. The rpm in the same chroot, its scripts included. RPM has no purge: its group stays.
+rpms() { rpm --root "$work/root" --dbpath /tmp/rpmdb "$@" > "$work/said" 2>&1 || { cat "$work/said" >&2; fail "rpm $* failed"; }; }
+rpms -i --nodeps "$rpm"
+in_root homenode topo --shape four
+rpms -V --nodeps homenode
+rpms -e homenode
+find "$work/root" -xdev -path "$work/root/tmp" -prune -o -name '*homenode*' -print > "$work/left"
+[ ! -s "$work/left" ] || { cat "$work/left" >&2; fail "rpm -e left these"; }
+files | grep -v -e '^./etc/group' -e '^./etc/gshadow' -e '^homenode:' > "$work/after"
+diff "$work/before" "$work/after" || fail "rpm -e left these files"
+say "the rpm was installed, verified and removed: nothing is left but its group"

@@ -153,7 +153,8 @@ func readsOf(t *testing.T, g *Guest, home int) {
 }
 
 // holds compares what a load keeps in the LLC with its working set, and its threads with
-// those of the group: they started in it.
+// those of the group: they started in it. A stream beside it drives out of the LLC what only
+// the start of the load has brought there, which is the group's, too.
 func holds(t *testing.T, g *Guest) {
 	t.Helper()
 	mustRun(t, g, "sh", "-c", loadIn("mon_groups/m", "chase --threads 2 --ws 128KiB --seconds 1000 --bind-cpu 0 --bind-mem 0 --ready /tmp/held </dev/null >/dev/null 2>&1")+" & until [ -e /tmp/held ]; do sleep 0.1; done; rm /tmp/held")
@@ -162,6 +163,7 @@ func holds(t *testing.T, g *Guest) {
 	if of != in+"0\n" && of != in+"1\n" || strings.Count(in, "\n") < 2 {
 		t.Errorf("tasks of the group:\n%sof the program, and its lines in the default group's tasks:\n%s", in, of)
 	}
+	mustRun(t, g, "homenode-load", "stream", "--threads", "1", "--ws", "4MiB", "--ops", "100000", "--bind-cpu", "1", "--bind-mem", "0")
 	mustRun(t, g, "sleep", "0.5")
 	got := readMon(t, g, "mon_groups/m").llc
 	t.Logf("llc_occupancy %d", got)

@@ -11,7 +11,7 @@ from . import export
 from .card import page
 from .categories import categorise
 from .data import BadData, read
-from .evaluate import evaluate
+from .evaluate import NESTED, evaluate
 from .fit import TREES, choose_pair, choose_third, fit
 
 
@@ -42,11 +42,13 @@ def main(arguments: list[str] | None = None) -> int:
     pair = choose_pair(data)
     third = choose_third(data, pair)
     forests = [fit(data, probes, args.confidence, args.trees) for probes in (pair, third)]
-    print(f"{len(data.speed)} workloads, {len(data.placements)} placements, {data.about['machine']}; probes {pair}, third {third[2]}")
+    print(
+        f"{len(data.speed)} workloads, {len(data.placements)} placements, {data.about['machine']}; probes {pair}, third {third[2]}"
+    )
     error = None
     if args.card:
         result = evaluate(data, pair, third, args.confidence)
-        error = result.arms[0].by_kind
+        error = next(a.by_kind for a in result.arms if a.name == NESTED)
         for arm in result.arms:
             print(f"{arm.name}: {arm.by_kind:.4f} a kind left out, {arm.by_application:.4f} an application")
         print(f"no model {result.no_model:.4f}, two runs {result.retest:.4f}, {result.decisions}")

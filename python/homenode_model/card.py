@@ -10,13 +10,13 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("svg")
-from matplotlib import pyplot as plt  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
-from .categories import Categories  # noqa: E402
-from .data import DataSet  # noqa: E402
-from .evaluate import Result  # noqa: E402
-from .fit import Forest, Probes, targets  # noqa: E402
+from .categories import Categories
+from .data import DataSet
+from .evaluate import NESTED, Result
+from .fit import Forest, Probes, targets
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -37,11 +37,11 @@ def svg(draw: object, width: float = 8, height: float = 3.4) -> str:
 
 
 def percent(value: float) -> str:
-    return "unknown" if np.isnan(value) else f"{100 * value:.1f}%"
+    return "not measured" if np.isnan(value) else f"{100 * value:.1f}%"
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
-    cell = lambda tag, texts: "".join(f"<{tag}>{html.escape(t)}</{tag}>" for t in texts)  # noqa: E731
+    cell = lambda tag, texts: "".join(f"<{tag}>{html.escape(t)}</{tag}>" for t in texts)
     return f"<table><tr>{cell('th', heads)}</tr>" + "".join(f"<tr>{cell('td', r)}</tr>" for r in rows) + "</table>"
 
 
@@ -51,7 +51,7 @@ def name(data: DataSet, placement: int) -> str:
 
 def page(data: DataSet, forests: list[Forest], result: Result, groups: Categories, target: float | None) -> str:
     two, arms = forests[0], {a.name: a for a in result.arms}
-    probes, counters = arms["two probes"], arms["counters of one placement"]
+    probes, counters = arms[NESTED], arms["counters of one placement"]
     verdict = f"With a kind of workload left out, two probes are off by {percent(probes.by_kind)}; counters of one placement by {percent(counters.by_kind)}."
     if target is not None:
         met = probes.by_kind <= target
@@ -64,32 +64,57 @@ def page(data: DataSet, forests: list[Forest], result: Result, groups: Categorie
         f"<p>{verdict}</p>",
         f'<p class="red">Trained in the {html.escape(about["source"])}: every figure is {html.escape(about["how"])}. It is used only where that is asked for.</p>',
         "<h2>Errors</h2>",
-        f"<p>Mean |predicted &minus; measured| / measured over the placements that were not probed; measured is another run than the probe. "
-        f"Without a model (the mean of all workloads): {percent(result.no_model)}. Two runs of the same differ by {percent(result.retest)}. "
-        f"Counters are those of placement {html.escape(name(data, result.counters_from))}, where they predict best.</p>",
-        table(["Predicted from", "a kind left out", "an application left out"], [[a.name, percent(a.by_kind), percent(a.by_application)] for a in result.arms]),
+        (
+            f"<p>Mean |predicted &minus; measured| / measured over the placements that were not probed; measured is another run than the probe. "
+            f"Without a model (the mean of all workloads): {percent(result.no_model)}. Two runs of the same differ by {percent(result.retest)}. "
+            f"Counters are those of placement {html.escape(name(data, result.counters_from))}, where they predict best.</p>"
+        ),
+        table(
+            ["Predicted from", "a kind left out", "an application left out"],
+            [[a.name, percent(a.by_kind), percent(a.by_application)] for a in result.arms],
+        ),
         svg(lambda axes: draw_kinds(axes, result)),
         "<h2>Probes</h2>",
-        f"<p>Chosen for the least error: baseline {html.escape(name(data, two.probes[0]))}, second {html.escape(name(data, two.probes[1]))}, "
-        f"third {html.escape(name(data, forests[1].probes[2]))}.</p>",
+        (
+            f"<p>Chosen for the least error: baseline {html.escape(name(data, two.probes[0]))}, second {html.escape(name(data, two.probes[1]))}, "
+            f"third {html.escape(name(data, forests[1].probes[2]))}.</p>"
+        ),
         svg(lambda axes: draw_curves(axes, data, two.probes)),
         "<h2>Intervals and decisions</h2>",
-        f"<p>Split-conformal intervals of {percent(two.confidence)} hold {percent(d.coverage)} of the speeds of applications that were left out, "
-        f"and {percent(d.coverage_kind)} where the whole kind was left out (nothing promises that).</p>",
-        f"<p>Asked for the fewest nodes that reach 0.9, 1.0 and 1.1 of the baseline: a third probe is asked for in {percent(d.third)} of the decisions. "
-        f"Placements chosen miss the goal by more than 5% in {percent(d.wrong_two)} (two probes) and {percent(d.wrong_three)} (third where asked for); "
-        f"they have {d.nodes_two:.2f} and {d.nodes_three:.2f} nodes on average.</p>",
-        table(["Placement", "interval, two probes", "three probes"], [[name(data, p), *("± " + percent(float(f.interval_[p])) for f in forests[:2])] for p in range(len(data.placements))]),
+        (
+            f"<p>Split-conformal intervals of {percent(two.confidence)} hold {percent(d.coverage)} of the speeds of applications that were left out, "
+            f"and {percent(d.coverage_kind)} where the whole kind was left out (nothing promises that).</p>"
+        ),
+        (
+            f"<p>Asked for the fewest nodes that reach 0.9, 1.0 and 1.1 of the baseline: a third probe is asked for in {percent(d.third)} of the decisions. "
+            f"Placements chosen miss the goal by more than 5% in {percent(d.wrong_two)} (two probes) and {percent(d.wrong_three)} (third where asked for); "
+            f"they have {d.nodes_two:.2f} and {d.nodes_three:.2f} nodes on average.</p>"
+        ),
+        table(
+            ["Placement", "interval, two probes", "three probes"],
+            [
+                [name(data, p), *("± " + percent(float(f.interval_[p])) for f in forests[:2])]
+                for p in range(len(data.placements))
+            ],
+        ),
         "<h2>Categories</h2>",
         f"<p>k-means; the best silhouette, {groups.silhouettes[groups.k]:.2f}, is that of {groups.k} categories.</p>",
         svg(lambda axes: draw_silhouettes(axes, groups), 8, 2.6),
         svg(lambda axes: draw_centers(axes, data, groups)),
         table(["Category", "workloads", "of kind"], members(data, groups)),
         "<h2>Where it comes from</h2>",
-        table(["", ""], [[k, v] for k, v in sorted(about.items())] + [["data set, SHA-256", data.sha256], ["workloads", str(len(data.speed))]]),
+        table(
+            ["", ""],
+            [[k, v] for k, v in sorted(about.items())]
+            + [["data set, SHA-256", data.sha256], ["workloads", str(len(data.speed))]],
+        ),
         '<p class="note">Predictions hold for a workload that shares no node with others. A shared front end or FPU (Opteron) is not in the simulator.</p>',
     ]
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Model of {html.escape(about["machine"])}</title><style>{STYLE}</style><body>' + "\n".join(parts) + "</body></html>\n"
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Model of {html.escape(about["machine"])}</title><style>{STYLE}</style><body>'
+        + "\n".join(parts)
+        + "</body></html>\n"
+    )
 
 
 def members(data: DataSet, groups: Categories) -> list[list[str]]:

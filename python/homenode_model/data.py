@@ -103,10 +103,19 @@ def read(path: Path) -> DataSet:
     if (speed == speed[:, [0]]).all():
         raise BadData(f"read {path}: every workload has the same speed in all placements: nothing can be learned")
     placements = tuple(
-        Placement(columns["nodes"][i], columns["cpus"][i], columns["scores"][i], int(columns["node_count"][i])) for i in range(count)
+        Placement(columns["nodes"][i], columns["cpus"][i], columns["scores"][i], int(columns["node_count"][i]))
+        for i in range(count)
     )
     counters = np.stack([by_placement(name) for name in COUNTERS], axis=2)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return DataSet(
-        speed, again, counters, of_workload("application"), of_workload("kind"), of_workload("workload"), placements, about, digest
+        speed,
+        again,
+        counters,
+        of_workload("application"),
+        of_workload("kind"),
+        of_workload("workload"),
+        placements,
+        about,
+        digest,
     )

@@ -8,11 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from .data import DataSet, Floats
-from .fit import SEED, Forest, Probes, choose_pair, choose_third, conformal, errors, fit, folds, forest, ratios, split, targets, unseen
+from .fit import (
+    Forest,
+    Probes,
+    choose_pair,
+    errors,
+    fit,
+    folds,
+    forest,
+    ratios,
+    split,
+    targets,
+    unseen,
+)
 
 # Fewer trees than the model has: an evaluation fits hundreds of forests. More trees err less.
 TREES = 40
 GOALS = (0.9, 1.0, 1.1)
+# The figure that a target is compared with: nothing was chosen with the kind that is left out.
+NESTED = "two probes, the pair chosen without the kind"
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,7 @@ def nested(data: DataSet, trees: int) -> Arm:
         one = errors(check, model.predict(ratios(check, pair)), pair[0])[:, unseen(data, pair)]
         kinds[str(check.kind[0])] = float(one.mean())
         off.append(one.ravel())
-    return Arm("two probes, the pair chosen without the kind", float(np.concatenate(off).mean()), float("nan"), kinds)
+    return Arm(NESTED, float(np.concatenate(off).mean()), float("nan"), kinds)
 
 
 def best_counters(data: DataSet, baseline: int) -> int:
@@ -138,9 +152,15 @@ def decide_all(data: DataSet, pair: Probes, third: Probes, confidence: float, tr
                     if choice.placement >= 0:
                         wrong[number].append(actual[row, choice.placement] < goal * 0.95)
                         used[number].append(nodes[choice.placement])
-    mean = lambda values: float(np.mean(values)) if len(values) else float("nan")  # noqa: E731
+    mean = lambda values: float(np.mean(values)) if len(values) else float("nan")
     return Decisions(
-        mean(inside), coverage_kind(data, pair, confidence, trees), mean(third_wanted), mean(wrong[2]), mean(wrong[3]), mean(used[2]), mean(used[3])
+        mean(inside),
+        coverage_kind(data, pair, confidence, trees),
+        mean(third_wanted),
+        mean(wrong[2]),
+        mean(wrong[3]),
+        mean(used[2]),
+        mean(used[3]),
     )
 
 
@@ -154,6 +174,3 @@ def coverage_kind(data: DataSet, pair: Probes, confidence: float, trees: int) ->
         check, model = data.keep(out), fit(data.keep(~out), pair, confidence, trees)
         shares.append(covered(model, model.predict(check), check.again / check.speed[:, [pair[0]]], unseen(data, pair)))
     return float(np.mean(shares))
-
-
-__all__ = ["GOALS", "SEED", "Arm", "Decisions", "Result", "choose_pair", "choose_third", "conformal", "evaluate"]

@@ -43,7 +43,7 @@ def tree(estimator: Any) -> dict[str, Any]:
 
 
 def model(data: DataSet, forests: list[Forest], error: float | None) -> dict[str, Any]:
-    """error is the mean error with a kind left out; None: not measured."""
+    """error is the mean error with a kind left out, also of the choice of probes; None: not measured."""
     about = {key: data.about.get(key, "unknown") for key in SOURCE_KEYS}
     return {
         "schema": SCHEMA,
@@ -74,10 +74,7 @@ def golden(data: DataSet, forests: list[Forest], rows: int) -> dict[str, Any]:
     few = data.keep(np.arange(len(data.speed)) % max(1, len(data.speed) // rows) == 0)
     return {
         "schema": SCHEMA,
-        "forests": [
-            {"inputs": ratios(few, f.probes).tolist(), "outputs": f.predict(few).tolist()}
-            for f in forests
-        ],
+        "forests": [{"inputs": ratios(few, f.probes).tolist(), "outputs": f.predict(few).tolist()} for f in forests],
     }
 
 

@@ -27,7 +27,9 @@ class Golden(unittest.TestCase):
         """The files that the Go test holds itself to are what these rows give."""
         with tempfile.TemporaryDirectory() as folder:
             model, golden = Path(folder, "model.json"), Path(folder, "golden.json")
-            self.assertEqual(main(["train", str(ROWS), "--trees", "5", "--model", str(model), "--golden", str(golden)]), 0)
+            self.assertEqual(
+                main(["train", str(ROWS), "--trees", "5", "--model", str(model), "--golden", str(golden)]), 0
+            )
             for name, got in (("model.json", model), ("golden.json", golden)):
                 self.assertEqual(json.loads(got.read_text()), json.loads((GOLDEN / name).read_text()), name)
 
@@ -68,7 +70,9 @@ class Fit(unittest.TestCase):
         self.assertFalse(set(learn.application) & set(check.application))
         model = forest(20).fit(ratios(learn, pair), targets(learn, pair[0]))
         mean = np.tile(targets(learn, pair[0]).mean(axis=0), (len(check.speed), 1))
-        self.assertLess(errors(check, model.predict(ratios(check, pair)), pair[0]).mean(), errors(check, mean, pair[0]).mean())
+        self.assertLess(
+            errors(check, model.predict(ratios(check, pair)), pair[0]).mean(), errors(check, mean, pair[0]).mean()
+        )
 
     def test_conformal_covers(self) -> None:
         """Of exchangeable workloads, as many as promised are inside the interval."""
@@ -87,7 +91,12 @@ class Fit(unittest.TestCase):
     def test_choice(self) -> None:
         model = Forest((0, 1), forest(1), np.array([0.0, 0.1, 0.0]), 0.9)
         nodes = np.array([1.0, 2.0, 4.0])
-        for goal, want in ((0.9, Choice(0, False)), (1.05, Choice(2, True)), (1.3, Choice(2, False)), (2.0, Choice(-1, False))):
+        for goal, want in (
+            (0.9, Choice(0, False)),
+            (1.05, Choice(2, True)),
+            (1.3, Choice(2, False)),
+            (2.0, Choice(-1, False)),
+        ):
             self.assertEqual(choose(model, np.array([1.0, 1.1, 1.5]), nodes, goal), want, goal)
 
 

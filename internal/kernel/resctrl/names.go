@@ -10,7 +10,7 @@ import (
 
 // The prefixes of what homenode makes; nothing else is ever removed or written to.
 const (
-	monPrefix = "homenode-mon-" // monitoring groups: a killed homenode's are removed by the next
+	monPrefix = "homenode-mon-" // monitoring groups: a killed homenode's are removed by the next, or by restore
 	ctlPrefix = "homenode-ctl-" // control groups: the journal removes them
 )
 

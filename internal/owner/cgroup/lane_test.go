@@ -15,7 +15,6 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/journal"
-	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/owner"
 	"homenode/internal/set"
@@ -80,7 +79,7 @@ func TestHangingWriteIsLeft(t *testing.T) {
 
 // Nodes are put back only once the process's memory map is free.
 func TestLockedMapIsNotPutBack(t *testing.T) {
-	a, k := boot(t, kerneltest.Files(v2()), Config{})
+	a, k := boot(t, v2(), Config{})
 	j := open(t)
 	step := action.Step{Kind: action.SetMems, Workload: "/demo/a", Nodes: set.FromNodes(1)}
 	if o := j.Wrap(a).Apply(context.Background(), step); o.Status != action.Done {
