@@ -19,7 +19,7 @@ func TestContradictions(t *testing.T) {
 		"node 0, local: a read takes 50 ns under load, and 80 ns without": func(p *Profile) {
 			p.Loaded = []Curve{{Name: "node 0, local", Points: []CurvePoint{{Latency: FigureOf([]float64{50})}}}}
 		},
-		"node 0 reads 200.0 GB/s from node 1, whose own CPUs read 100.0": func(p *Profile) { p.Bandwidth = []PairFigure{pair(0, 1, 200e9), pair(1, 1, 100e9)} },
+		"node 0 reads 200 GB/s from node 1, whose own CPUs read 100 GB/s": func(p *Profile) { p.Bandwidth = []PairFigure{pair(0, 1, 200e9), pair(1, 1, 100e9)} },
 	} {
 		p := fine
 		change(&p)

@@ -320,7 +320,7 @@ func (g raoGrid) penalty() RaoFinding {
 		if grows(s) {
 			grown++
 		}
-		text += fmt.Sprintf("%s: %s at %v, %s at %v. ", first.placed(), render.Ratio(first.v), first.WS, render.Ratio(last.v), last.WS)
+		text += fmt.Sprintf("%s: %s at %v, %s at %v. ", first.placed(), render.Number(first.v), first.WS, render.Number(last.v), last.WS)
 		v = append(v, RaoValue{first.placed() + ", first", unit.Some(first.v)}, RaoValue{first.placed() + ", last", unit.Some(last.v)})
 	}
 	if judged == 0 {
@@ -361,7 +361,7 @@ func (g raoGrid) contention() RaoFinding {
 		if last.v-1 <= RaoFades*(top.v-1) {
 			faded++
 		}
-		text += fmt.Sprintf("%d threads: %s at %v, %s at %v. ", top.Threads, render.Ratio(top.v), top.WS, render.Ratio(last.v), last.WS)
+		text += fmt.Sprintf("%d threads: %s at %v, %s at %v. ", top.Threads, render.Number(top.v), top.WS, render.Number(last.v), last.WS)
 		v = append(v, RaoValue{fmt.Sprintf("%d threads, highest", top.Threads), unit.Some(top.v)}, RaoValue{fmt.Sprintf("%d threads, last", top.Threads), unit.Some(last.v)})
 	}
 	if judged == 0 {
@@ -390,7 +390,7 @@ func (g raoGrid) winner() RaoFinding {
 	return RaoFinding{
 		Verdict: verdictOf(intra > 0 && inter > 0),
 		Evidence: fmt.Sprintf("Of %d pairs, intra is faster in %d, inter in %d, by at least %s; inter / intra goes from %s to %s.",
-			len(pairs), intra, inter, render.WholePercent(RaoWins), render.Ratio(low), render.Ratio(high)),
+			len(pairs), intra, inter, render.WholePercent(RaoWins), render.Number(low), render.Number(high)),
 		Values: []RaoValue{{"intra faster", unit.Some(float64(intra))}, {"inter faster", unit.Some(float64(inter))},
 			{"inter/intra, lowest", unit.Some(low)}, {"inter/intra, highest", unit.Some(high)}},
 	}

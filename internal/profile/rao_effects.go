@@ -95,7 +95,7 @@ func (g raoGrid) sharing() RaoFinding {
 	return RaoFinding{
 		Verdict: verdictOf(float64(fit["sharing"]) >= RaoHalf*float64(len(fits)) && s.Or(0) >= few.Or(0)-RaoNoise),
 		Evidence: fmt.Sprintf("At %v shared, sharing costs most in %d of %d places whose sets fit, and in %d of all %d (%s). Sharing multiplies inter / intra by %s, by %s at %v shared (medians). %s",
-			g.most, fit["sharing"], len(fits), all["sharing"], len(most), spelled(all), render.Ratio(s.Or(0)), render.Ratio(few.Or(0)), g.least, effectsText(most)),
+			g.most, fit["sharing"], len(fits), all["sharing"], len(most), spelled(all), render.Number(s.Or(0)), render.Number(few.Or(0)), g.least, effectsText(most)),
 		Values: []RaoValue{{"sharing dominates, sets that fit", unit.Some(float64(fit["sharing"]))}, {"places that fit", unit.Some(float64(len(fits)))},
 			{"sharing dominates, all", unit.Some(float64(all["sharing"]))}, {"places", unit.Some(float64(len(most)))},
 			{"S, most shared", s}, {"S, least shared", few}},
@@ -155,7 +155,7 @@ func spelled(n map[string]int) string {
 func effectsText(places []raoPlace) string {
 	var parts []string
 	for _, p := range places {
-		parts = append(parts, fmt.Sprintf("%d × %v %s / %s / %s", p.Threads, p.WS, render.Ratio(p.RaoEffects.Sharing), render.Ratio(p.Locality), render.Ratio(p.Contention)))
+		parts = append(parts, fmt.Sprintf("%d × %v %s / %s / %s", p.Threads, p.WS, render.Number(p.RaoEffects.Sharing), render.Number(p.Locality), render.Number(p.Contention)))
 	}
 	return "Sharing / locality / contention: " + strings.Join(parts, ", ") + "."
 }
