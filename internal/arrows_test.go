@@ -432,7 +432,6 @@ func TestArrowsFindsWhatIsWrong(t *testing.T) {
 // small are the packages below smallLines, each with the reason why it is a room of its own
 // and not part of a neighbour.
 var small = map[string]string{
-	"cli/clitest":         "both programs' tests run command lines with it; cli itself links no testing",
 	"cli/reference":       "what it imports is for the build, and in no program that is installed",
 	"exit":                "rooms below cli return exit codes, so they cannot be cli's",
 	"golden":              "tests of eleven rooms use it, from the bottom up",
@@ -440,7 +439,6 @@ var small = map[string]string{
 	"machine/machinetest": "machine's own tests use it, so it cannot import machine",
 	"machine/shapetest":   "imports machine, which machinetest cannot",
 	"render/field":        "knows a window; render knows no domain type",
-	"schema":              "every room with a wire form uses it, from the bottom up",
 	"sim/detmath":         "every room of the simulator uses it, and it uses none",
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
-	"homenode/internal/render"
+	"homenode/internal/report/simulation"
 	"homenode/internal/schema"
 	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/fleet"
@@ -53,6 +53,7 @@ func simPlacementsCommand() *cobra.Command {
 	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of workloads simulated in parallel; the result does not depend on it")
 	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
 	cli.OutputFlag(cmd, &f.output)
+	cli.Writes(cmd, placements.Summary{})
 	return cmd
 }
 
@@ -74,10 +75,10 @@ func runSimPlacements(cmd *cobra.Command, f simPlacementsFlags) error {
 		}
 	}
 	defer set.drop()
-	sum := newPlacementsSum(c)
+	sum := placements.NewSummary(c)
 	bar := newCountBar(cmd.ErrOrStderr(), "workloads")
 	err = placements.Run(cmd.Context(), c, func(rows []placements.Row) error {
-		sum.add(rows)
+		sum.Add(rows)
 		if set.rows == nil {
 			return nil
 		}
@@ -90,7 +91,10 @@ func runSimPlacements(cmd *cobra.Command, f simPlacementsFlags) error {
 	if err != nil {
 		return stoppedOr(err)
 	}
-	return sum.print(cmd.OutOrStdout(), f.output)
+	if f.output == "json" {
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(sum)
+	}
+	return simulation.Placements(cmd.OutOrStdout(), *sum, cli.Screen())
 }
 
 func (f simPlacementsFlags) config() (placements.Config, error) {
@@ -135,70 +139,4 @@ func (f simPlacementsFlags) command() string {
 		words[i] = quoted(words[i])
 	}
 	return strings.Join(words, " ")
-}
-
-// placementsSum counts which placements are the fastest, and how far they are apart.
-type placementsSum struct {
-	Schema     int             `json:"schema"` // 1
-	How        string          `json:"how"`
-	Machine    string          `json:"machine"`
-	VCPUs      int             `json:"vcpus"`
-	Seed       uint64          `json:"seed"`
-	Generator  int             `json:"generator_version"`
-	Workloads  int             `json:"workloads"`
-	Placements []placementsOne `json:"placements"`
-}
-
-type placementsOne struct {
-	Nodes   string `json:"nodes"`
-	Scores  string `json:"scores"`
-	Fastest int    `json:"fastest"` // workloads
-	// Mean of speed / the workload's best, by speeds without noise.
-	Mean  float64 `json:"mean_of_best"`
-	Least float64 `json:"least_of_best"`
-}
-
-func newPlacementsSum(c placements.Config) *placementsSum {
-	return &placementsSum{
-		Schema: 1, How: "modelled", Machine: c.Name, VCPUs: c.VCPUs, Seed: c.Seed, Generator: catalog.SharersVersion,
-		Placements: make([]placementsOne, len(c.List().Placements)),
-	}
-}
-
-// add counts the rows of one workload.
-func (s *placementsSum) add(rows []placements.Row) {
-	best := 0
-	for i, r := range rows {
-		if r.SpeedTrue > rows[best].SpeedTrue {
-			best = i
-		}
-	}
-	s.Workloads++
-	s.Placements[best].Fastest++
-	for i, r := range rows {
-		p, part := &s.Placements[i], r.SpeedTrue/rows[best].SpeedTrue
-		if p.Nodes, p.Scores = r.Nodes, r.Scores; s.Workloads == 1 {
-			p.Least = part
-		}
-		p.Mean += (part - p.Mean) / float64(s.Workloads)
-		p.Least = min(p.Least, part)
-	}
-}
-
-func (s *placementsSum) print(w io.Writer, output string) error {
-	if output == "json" {
-		return schema.NewEncoder(w).Encode(s)
-	}
-	fmt.Fprintf(w, "%s of %d vCPUs in %s of %s; seed %d, generator %d. Every figure is modelled.\n\n",
-		render.Count(s.Workloads, "workload"), s.VCPUs, render.Count(len(s.Placements), "placement"), render.Printable(s.Machine), s.Seed, s.Generator)
-	t := render.Table{Columns: []render.Column{
-		{Head: "nodes", Left: true}, {Head: "fastest for"}, {Head: "mean of\nthe best"}, {Head: "least of\nthe best"}, {Head: "scores", Left: true},
-	}}
-	for _, p := range s.Placements {
-		t.Add(p.Nodes, strconv.Itoa(p.Fastest), render.Percent(p.Mean), render.Percent(p.Least), p.Scores)
-	}
-	p := cli.Screen().Terminal()
-	p.Table(t)
-	_, err := io.WriteString(w, p.String())
-	return err
 }

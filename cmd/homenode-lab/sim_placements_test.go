@@ -31,7 +31,7 @@ func simPlacements(t *testing.T, args ...string) (stdout, stderr string, code in
 func TestSimPlacements(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.parquet")
 	out, errs, code := simPlacements(t, "--dataset", path, "-o", "json")
-	var sum placementsSum
+	var sum placements.Summary
 	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != exit.Done || sum.Workloads != 6 || len(sum.Placements) != 9 || sum.How != "modelled" {
 		t.Fatalf("code %d, %v, %+v, %s", code, err, sum, errs)
 	}

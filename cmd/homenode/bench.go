@@ -144,7 +144,7 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 	if err = host.Places(&o, limits, f.nodes, f.cpus); err != nil {
 		return o, prior, exit.BadInput(err)
 	}
-	if err = f.writable(); err != nil {
+	if err = host.Writable(f.out, f.html, f.pictures); err != nil {
 		return o, prior, exit.BadInput(err)
 	}
 	if f.resume {

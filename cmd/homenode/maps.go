@@ -65,7 +65,7 @@ func maps(ctx context.Context, w io.Writer, cfg kernel.SnapshotConfig, output st
 	if err != nil {
 		return err
 	}
-	if noneKnown(out) {
+	if out.NoneKnown() {
 		return exit.BadInput(errors.New(strings.Join(out.Problems, "; ")))
 	}
 	if output == "json" {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/placement"
 	"homenode/internal/render"
-	"homenode/internal/render/picture"
 	"homenode/internal/report/topology"
 	"homenode/internal/source"
 )
@@ -111,15 +109,7 @@ func (f placementFlags) readLinks(m machine.Machine) (*placement.Links, error) {
 }
 
 func (f placementFlags) write(out io.Writer, m machine.Machine, l placement.List) error {
-	var svg bytes.Buffer
-	if f.svg+f.png != "" {
-		if err := topology.PlacementsSVG(&svg, m, l); err != nil {
-			return err
-		}
-	}
-	err := errors.Join(
-		cli.WriteTo(out, f.svg, func(w io.Writer) error { _, err := w.Write(svg.Bytes()); return err }),
-		cli.WriteTo(out, f.png, func(w io.Writer) error { return picture.PNG(w, svg.Bytes()) }))
+	err := cli.WritePicture(out, f.svg, f.png, "", func(w io.Writer) error { return topology.PlacementsSVG(w, m, l) })
 	switch {
 	case err != nil || f.svg == "-":
 		return err

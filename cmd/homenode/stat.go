@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -180,20 +178,16 @@ func selection(pids string) (kernel.Selection, error) {
 	if pids == "all" {
 		return kernel.Selection{All: true}, nil
 	}
-	var s kernel.Selection
-	for text := range strings.SplitSeq(pids, ",") {
-		pid, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || pid <= 0 || pid > math.MaxInt32 {
-			return kernel.Selection{}, fmt.Errorf("--pid %q: want process ids like 12 or 12,34, or all", text)
-		}
-		s.PIDs = append(s.PIDs, pid)
+	ids, err := processIDs("--pid", pids)
+	if err != nil {
+		return kernel.Selection{}, fmt.Errorf("%w, or all", err)
 	}
-	return s, nil
+	return kernel.Selection{PIDs: ids}, nil
 }
 
 // print shows one snapshot; the second and later after an empty line.
 func (o statOptions) print(w io.Writer, s snapshot.Snapshot, id string, i int) error {
-	if o.pids != "" && o.pids != "all" && noneKnown(s) {
+	if o.pids != "" && o.pids != "all" && s.NoneKnown() {
 		return exit.BadInput(errors.New(strings.Join(s.Problems, "; ")))
 	}
 	if id != "" {
@@ -215,15 +209,6 @@ func (o statOptions) print(w io.Writer, s snapshot.Snapshot, id string, i int) e
 		return report.Workload(w, s, id, screen)
 	}
 	return report.Host(w, s, screen)
-}
-
-func noneKnown(s snapshot.Snapshot) bool {
-	for _, p := range s.Processes {
-		if p.Known() {
-			return false
-		}
-	}
-	return true
 }
 
 // partSnapshoted returns the exit code if something could not be read. The

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
@@ -12,7 +11,6 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/machine"
-	"homenode/internal/render/picture"
 	"homenode/internal/report/topology"
 	"homenode/internal/source"
 )
@@ -93,7 +91,7 @@ func showTopology(cmd *cobra.Command, f topoFlags) error {
 // the rest of it is written.
 func writeFiles(cmd *cobra.Command, f topoFlags, m machine.Machine, options []topology.Option) (left []string, err error) {
 	out := cmd.OutOrStdout()
-	if err := writeDrawings(out, f, m, options); err != nil {
+	if err := cli.WritePicture(out, f.svg, f.png, f.pdf, func(w io.Writer) error { return topology.SVG(w, m, options...) }); err != nil {
 		return nil, err
 	}
 	err = cli.WriteTo(out, f.hwloc, func(w io.Writer) error {
@@ -104,26 +102,6 @@ func writeFiles(cmd *cobra.Command, f topoFlags, m machine.Machine, options []to
 		return err
 	})
 	return left, err
-}
-
-// writeDrawings draws once, and writes it in every form that was asked for.
-func writeDrawings(out io.Writer, f topoFlags, m machine.Machine, options []topology.Option) error {
-	if f.svg+f.png+f.pdf == "" {
-		return nil
-	}
-	var svg bytes.Buffer
-	if err := topology.SVG(&svg, m, options...); err != nil {
-		return err
-	}
-	for _, form := range []struct {
-		file  string
-		write func(io.Writer, []byte) error
-	}{{f.svg, func(w io.Writer, svg []byte) error { _, err := w.Write(svg); return err }}, {f.png, picture.PNG}, {f.pdf, picture.PDF}} {
-		if err := cli.WriteTo(out, form.file, func(w io.Writer) error { return form.write(w, svg.Bytes()) }); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func writeTopology(cmd *cobra.Command, f topoFlags, m machine.Machine, problems []string, options []topology.Option) error {

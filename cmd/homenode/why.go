@@ -63,21 +63,13 @@ func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.De
 		cli.Tell(stderr, []string{"earlier decisions are not shown: " + err.Error()})
 	}
 	saySkipped(stderr, log, skipped)
-	return decisionsOf(found)
+	return agent.DecisionsOf(found)
 }
 
 func saySkipped(stderr io.Writer, log string, skipped int) {
 	if skipped > 0 {
 		cli.Tell(stderr, []string{fmt.Sprintf("%s: %d lines were skipped: a crash or a newer homenode left them", log, skipped)})
 	}
-}
-
-func decisionsOf(found []decisions.Entry) []agent.Decision {
-	all := []agent.Decision{}
-	for _, e := range found {
-		all = append(all, agent.Decision{At: e.At, Seq: e.Seq, Action: e.Action, Reason: e.Reason})
-	}
-	return all
 }
 
 // whyFromLog is for a host without a running agent. noStatus is the error to show if the
@@ -103,14 +95,14 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 		}
 	}
 	if output == "json" {
-		return schema.NewEncoder(w).Encode(whyLogJSON{1, ids, decisionsOf(found)})
+		return schema.NewEncoder(w).Encode(whyLogJSON{1, ids, agent.DecisionsOf(found)})
 	}
 	fmt.Fprintf(w, "no agent runs; what is in %s on", log)
 	for _, id := range ids {
 		fmt.Fprint(w, " "+render.Printable(id))
 	}
 	fmt.Fprintln(w)
-	for _, d := range decisionsOf(found) {
+	for _, d := range agent.DecisionsOf(found) {
 		views.Decision(cli.Text(w), d)
 	}
 	return nil

@@ -252,3 +252,12 @@ func (s Status) write(dir string, group int) error {
 	}
 	return os.Rename(file+".tmp", file)
 }
+
+// DecisionsOf are entries of the decision log in the form that the status has.
+func DecisionsOf(found []decisions.Entry) []Decision {
+	all := []Decision{}
+	for _, e := range found {
+		all = append(all, Decision{At: e.At, Seq: e.Seq, Action: e.Action, Reason: e.Reason})
+	}
+	return all
+}

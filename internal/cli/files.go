@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"homenode/internal/exit"
+	"homenode/internal/render/picture"
 )
 
 // CanReplace checks that path's folder takes files, and that path is free or a
@@ -54,6 +55,27 @@ func WriteTo(out io.Writer, path string, write func(io.Writer) error) error {
 		return err
 	}
 	return ReplaceFile(path, b.Bytes(), 0o644)
+}
+
+// WritePicture draws once, and writes the picture to each of the files that is named, as
+// WriteTo does.
+func WritePicture(out io.Writer, svg, png, pdf string, draw func(io.Writer) error) error {
+	if svg+png+pdf == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := draw(&b); err != nil {
+		return err
+	}
+	for _, form := range []struct {
+		file  string
+		write func(io.Writer, []byte) error
+	}{{svg, func(w io.Writer, svg []byte) error { _, err := w.Write(svg); return err }}, {png, picture.PNG}, {pdf, picture.PDF}} {
+		if err := WriteTo(out, form.file, func(w io.Writer) error { return form.write(w, b.Bytes()) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReplaceFile writes a file whole or not at all, whatever the mode of an older

@@ -152,7 +152,7 @@ func packageStays(t *testing.T, g *Guest) {
 	t.Helper()
 	pid := mustRun(t, g, "sh", "-c", mainPID)
 	mustPut(t, g, "/etc/homenode/agent.yaml", []byte("period: never\n"))
-	said := mustRun(t, g, "sh", "-ec", "cd /var/lib/dpkg/info; ./homenode.preinst upgrade 1; ./homenode.postinst configure 1 2>&1")
+	said := mustRun(t, g, "sh", "-ec", "cd /var/lib/dpkg/info; export DPKG_MAINTSCRIPT_PACKAGE=homenode; ./homenode.preinst upgrade 1; ./homenode.postinst configure 1 2>&1")
 	if now := mustRun(t, g, "sh", "-c", mainPID); now != pid || !strings.Contains(said, "continues as the old program") {
 		t.Errorf("an upgrade with a bad configuration: process %s, not %s; it said: %s", now, pid, said)
 	}

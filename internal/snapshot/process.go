@@ -55,6 +55,9 @@ func (p Process) Bytes() []unit.Bytes {
 // Known says that the memory could be read.
 func (p Process) Known() bool { return p.ByKind[Anon] != nil }
 
+// NoneKnown says that no process could be read.
+func (s Snapshot) NoneKnown() bool { return !slices.ContainsFunc(s.Processes, Process.Known) }
+
 // Total is all of the process's memory.
 func (p Process) Total() (sum unit.Bytes) {
 	for _, b := range p.Bytes() {

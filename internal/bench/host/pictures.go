@@ -43,3 +43,22 @@ func WritePictures(dir string, p profile.Profile) error {
 func heatMap(part profile.Part) func(io.Writer, profile.Profile) error {
 	return func(w io.Writer, p profile.Profile) error { return reportprofile.HeatMap(w, p, part) }
 }
+
+// Writable tests every output path before minutes are spent on measuring.
+func Writable(out, html, pictures string) error {
+	if err := cli.CanReplace("--out", out); err != nil {
+		return err
+	}
+	if html != "" && html != "-" {
+		if err := cli.CanReplace("--html", html); err != nil {
+			return err
+		}
+	}
+	if pictures == "" {
+		return nil
+	}
+	if err := os.MkdirAll(pictures, 0o755); err != nil {
+		return fmt.Errorf("--pictures: make folder for pictures: %w", err)
+	}
+	return cli.CanCreate("--pictures "+pictures, pictures)
+}
