@@ -22,8 +22,8 @@ type Summary struct {
 // Standing is one placement beside the others, by speeds without noise.
 type Standing struct {
 	Nodes   string `json:"nodes"`
-	Scores  string `json:"scores"`
-	Fastest int    `json:"fastest"` // workloads
+	Scores  string `json:"scores_text"`
+	Fastest int    `json:"fastest_workloads"` // workloads
 	// Speed / the workload's best.
 	Mean  float64 `json:"mean_of_best"`
 	Least float64 `json:"least_of_best"`
