@@ -23,7 +23,7 @@ type Summary struct {
 type Standing struct {
 	Nodes   string `json:"nodes"`
 	Scores  string `json:"scores_text"`
-	Fastest int    `json:"fastest_of"` // workloads
+	Fastest int    `json:"fastest_workloads"` // workloads
 	// Speed / the workload's best.
 	Mean  float64 `json:"mean_of_best"`
 	Least float64 `json:"least_of_best"`
