@@ -259,7 +259,7 @@ func TestSentences(t *testing.T) {
 		{words.Sentence(Pays(factor).Short()), "moving 512 MiB would cost 0.349 CPU-s and save 41.8 in 10 min (pay_ratio 200)"},
 		{words.Sentence(Pays(unknown).Sum()), "its remote memory: 512 MiB; what it would save is unknown (no event table), 0.349 CPU-s cost"},
 		{words.Sentence(Pays(unknown).Short()), "it is unknown whether moving 512 MiB pays: no event table"},
-		{words.Full(action.Reason{Rule: "test", Numbers: Pays(s).Numbers}), "test: test [remote_bytes 536,870,912 bytes (measured); remote_loads 1,200,000 1/s (measured); saved_per_load 5.8e-08 s (measured); horizon 600 s (estimated); cost_per_byte 6.5e-10 cpu_s (estimated); move_cost 0.349 cpu_s (estimated); move_gain 41.76 cpu_s (measured, limit 0.349)]"},
+		{words.Full(action.Reason{Rule: "test", Numbers: Pays(s).Numbers}), "test: test [remote_bytes 512 MiB (measured); remote_loads 1,200,000 per second (measured); saved_per_load 58 ns (measured); horizon 10 min (estimated); cost_per_byte 0.65 ns of CPU time (estimated); move_cost 349 ms of CPU time (estimated); move_gain 41.8 s of CPU time (measured, limit 349 ms of CPU time)]"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got  %s\nwant %s", c.got, c.want)
