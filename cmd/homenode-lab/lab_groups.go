@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -45,6 +46,10 @@ func labGroups() *cobra.Command {
 }
 
 func countGroups(cmd *cobra.Command, f groupFlags) error {
+	// Thread 0 is the caller's. Go may continue a function on another thread after any call,
+	// and a group of two threads' events is an invalid argument.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	fds := make([][]int, len(f.groups))
 	for i, text := range f.groups {
 		codes, err := rawCodes(text)

@@ -156,6 +156,30 @@ func (f stateFlags) read() (agent.Config, error) {
 	return agentConfig(f.file, f.state)
 }
 
+// readToRestore is read for a command that must not fail because of the configuration: its
+// agent may have ended because of it. Without the file, which is unusable then, it is the
+// defaults and --state.
+func (f stateFlags) readToRestore() (c agent.Config, unusable, err error) {
+	c, err = f.read()
+	if err == nil || f.file == "" || cli.CheckOutput(f.output) != nil {
+		return c, nil, err
+	}
+	c, failed := agentConfig("", f.state)
+	if failed != nil {
+		return c, nil, err
+	}
+	return c, err, nil
+}
+
+// orUnusable is the result of a restore without the configuration: where nothing was on record,
+// the record may be where the configuration has it, so the mistake is the result.
+func orUnusable(result, unusable error) error {
+	if e := (exit.Error{}); errors.As(result, &e) && e.Code == exit.Nothing {
+		return unusable
+	}
+	return result
+}
+
 // configLayers are the file, if one is named, and --state. That is a layer of its own,
 // because the state folder decides where other files are by default.
 func configLayers(file, state string) (layers []agent.Layer, err error) {
@@ -198,12 +222,20 @@ func restoreCommand() *cobra.Command {
 		Short: "Put back every setting that a killed homenode left changed, and thaw what it left frozen",
 		Long: "Puts back what is on record, the CPUs of single threads included. If the record is damaged, it puts back\n" +
 			"the rest, keeps what it cannot read, and lists cgroups that look as if homenode had set them, each with the\n" +
-			"command that undoes it. Check these cgroups, then run 'homenode restore --forget-damage'.",
+			"command that undoes it. Check these cgroups, then run 'homenode restore --forget-damage'. A configuration\n" +
+			"that cannot be read prevents nothing: the record in --state, or in the default folder, is put back.",
 		Args: cli.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.read()
+		RunE: func(cmd *cobra.Command, _ []string) (failed error) {
+			c, unusable, err := f.readToRestore()
 			if err != nil {
 				return err
+			}
+			if unusable != nil {
+				defer func() { failed = orUnusable(failed, unusable) }()
+				for line := range strings.Lines("homenode: " + unusable.Error() + "\n") {
+					fmt.Fprintln(cmd.ErrOrStderr(), render.Printable(strings.TrimRight(line, "\n")))
+				}
+				fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("homenode: this configuration cannot be used: what "+c.StateDir+" has on record is put back without it"))
 			}
 			if dry {
 				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,5 +64,25 @@ func TestRestoreSays(t *testing.T) {
 				t.Errorf("%s, dry %v: %v, exit code %d, want %d", name, dry, err, exit.Code, c.exit)
 			}
 		}
+	}
+}
+
+// A configuration that cannot be read prevents no restore: the agent may have ended because
+// of it, and its unit restores with the same file.
+func TestRestoreWithoutConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "agent.yaml")
+	if err := os.WriteFile(bad, []byte("periood: 10s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(dir, "state")
+	if code, text := runCaught(t, "restore", "--config", bad, "--state", state); code != exit.Bad || !strings.Contains(text, "periood") {
+		t.Errorf("nothing on record: exit code %d, %s", code, text)
+	}
+	if err := os.WriteFile(filepath.Join(state, "log"), make([]byte, 100), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := runCaught(t, "restore", "--config", bad, "--state", state); code != exit.Partly || !strings.Contains(text, "periood") || !strings.Contains(text, "without it") || !strings.Contains(text, "damaged") {
+		t.Errorf("a damaged record: exit code %d, %s", code, text)
 	}
 }
