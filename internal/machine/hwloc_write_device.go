@@ -12,10 +12,13 @@ import (
 
 // deviceCodes are a class and subclass for each class: a Machine does not know what
 // exactly the device was. osdevTypes are hwloc's block, network, GPU and coprocessor.
-var (
-	deviceCodes = map[DeviceClass]string{Storage: "0100", Network: "0200", GPU: "0300", Accelerator: "1200", CXLMemory: "0502"}
-	osdevTypes  = map[DeviceClass]string{Storage: "0", Network: "2", GPU: "1", Accelerator: "5", CXLMemory: "0"}
-)
+func deviceCodes() map[DeviceClass]string {
+	return map[DeviceClass]string{Storage: "0100", Network: "0200", GPU: "0300", Accelerator: "1200", CXLMemory: "0502"}
+}
+
+func osdevTypes() map[DeviceClass]string {
+	return map[DeviceClass]string{Storage: "0", Network: "2", GPU: "1", Accelerator: "5", CXLMemory: "0"}
+}
 
 // hosts prints the devices of an object. Those with bridges are below a host bridge, one for
 // each bus that the first of their bridges is on.
@@ -93,7 +96,7 @@ func buses(devices []Device, common int) string {
 func (p *hwlocPrinter) device(depth int, d Device) {
 	p.last++
 	p.devices[d.Address] = "PCIDev:" + strconv.Itoa(p.last)
-	kind := fmt.Sprintf("%s [%04x:%04x] [0000:0000] 00", deviceCodes[d.Class], d.Vendor, d.Model)
+	kind := fmt.Sprintf("%s [%04x:%04x] [0000:0000] 00", deviceCodes()[d.Class], d.Vendor, d.Model)
 	p.open(depth, "object", false, [][2]string{
 		{"type", "PCIDev"}, {"gp_index", strconv.Itoa(p.last)}, {"pci_busid", d.Address},
 		{"pci_type", kind}, {"pci_link_speed", "0.000000"},
@@ -103,7 +106,7 @@ func (p *hwlocPrinter) device(depth int, d Device) {
 		if i == 0 {
 			memory = d.Memory
 		}
-		p.devices[name] = p.named(depth+1, name, osdevTypes[d.Class], func() { p.kib(depth+2, "CXLRAMSize", memory) })
+		p.devices[name] = p.named(depth+1, name, osdevTypes()[d.Class], func() { p.kib(depth+2, "CXLRAMSize", memory) })
 	}
 	p.line(depth, "</object>")
 }
@@ -135,7 +138,7 @@ const (
 
 // dax prints a device of the dax bus, which hwloc takes for a block device.
 func (p *hwlocPrinter) dax(depth int, d DAX) {
-	p.named(depth, d.Name, osdevTypes[Storage], func() {
+	p.named(depth, d.Name, osdevTypes()[Storage], func() {
 		p.info(depth+1, "DAXType", daxKind)
 		p.kib(depth+1, "Size", d.Size)
 		if node, ok := d.Node.Get(); ok {

@@ -32,22 +32,28 @@ func parsePCINumber(text string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// pciClasses are the classes that placement cares for, by base class and, where
-// not all of it, subclass (PCI Code and ID Assignment 1.15).
-var pciClasses = map[uint32]DeviceClass{
-	0x01: Storage, 0x02: Network, 0x03: GPU, 0x12: Accelerator,
-	0x0502: CXLMemory,
-	0x0c06: Network,     // InfiniBand
-	0x0b40: Accelerator, // co-processor
-}
-
-// classOf returns the class of a base class and subclass, 0x0207.
+// classOf is the class that placement cares for of a base class and subclass, 0x0207 (PCI Code
+// and ID Assignment 1.15).
 func classOf(code uint32) (DeviceClass, bool) {
-	class, ok := pciClasses[code]
-	if !ok {
-		class, ok = pciClasses[code>>8]
+	switch code {
+	case 0x0502:
+		return CXLMemory, true
+	case 0x0c06: // InfiniBand
+		return Network, true
+	case 0x0b40: // co-processor
+		return Accelerator, true
 	}
-	return class, ok
+	switch code >> 8 {
+	case 0x01:
+		return Storage, true
+	case 0x02:
+		return Network, true
+	case 0x03:
+		return GPU, true
+	case 0x12:
+		return Accelerator, true
+	}
+	return "", false
 }
 
 // parsePCIAddress reads "0000:3b:00.0" (domain, bus, device, function), the name of

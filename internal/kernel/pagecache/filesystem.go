@@ -26,19 +26,21 @@ type nature struct {
 
 // natures of file systems by their name in mountinfo. Those not listed keep their files
 // on some disk. rootfs, which an initramfs runs from, is a tmpfs.
-var natures = map[string]nature{
-	"tmpfs": {kind: migration.Shmem}, "rootfs": {kind: migration.Shmem}, "devtmpfs": {kind: migration.Shmem}, "hugetlbfs": {kind: migration.Hugetlb},
-	"fuse": {kind: migration.File, served: true}, "fuseblk": {kind: migration.File, served: true},
+func natures() map[string]nature {
+	return map[string]nature{
+		"tmpfs": {kind: migration.Shmem}, "rootfs": {kind: migration.Shmem}, "devtmpfs": {kind: migration.Shmem}, "hugetlbfs": {kind: migration.Hugetlb},
+		"fuse": {kind: migration.File, served: true}, "fuseblk": {kind: migration.File, served: true},
 
-	"proc": {}, "sysfs": {}, "cgroup": {}, "cgroup2": {}, "cpuset": {}, "debugfs": {}, "tracefs": {}, "securityfs": {}, "selinuxfs": {}, "smackfs": {},
-	"configfs": {}, "fusectl": {}, "pstore": {}, "efivarfs": {}, "bpf": {}, "mqueue": {}, "binfmt_misc": {}, "resctrl": {}, "nsfs": {}, "pidfs": {},
-	"rpc_pipefs": {}, "nfsd": {}, "secretmem": {}, "guest_memfd": {}, "dmabuf": {}, "anon_inodefs": {}, "pipefs": {}, "sockfs": {}, "devpts": {},
+		"proc": {}, "sysfs": {}, "cgroup": {}, "cgroup2": {}, "cpuset": {}, "debugfs": {}, "tracefs": {}, "securityfs": {}, "selinuxfs": {}, "smackfs": {},
+		"configfs": {}, "fusectl": {}, "pstore": {}, "efivarfs": {}, "bpf": {}, "mqueue": {}, "binfmt_misc": {}, "resctrl": {}, "nsfs": {}, "pidfs": {},
+		"rpc_pipefs": {}, "nfsd": {}, "secretmem": {}, "guest_memfd": {}, "dmabuf": {}, "anon_inodefs": {}, "pipefs": {}, "sockfs": {}, "devpts": {},
+	}
 }
 
 // natureOf takes a subtype ("fuse.sshfs") for its type.
 func natureOf(name string) nature {
 	name, _, _ = strings.Cut(name, ".")
-	if n, known := natures[name]; known {
+	if n, known := natures()[name]; known {
 		return n
 	}
 	return nature{kind: migration.File}

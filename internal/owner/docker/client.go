@@ -83,7 +83,9 @@ func (c *client) negotiate() error {
 }
 
 // errNoCommon: Docker cannot be asked. That says nothing about earlier requests.
-var errNoCommon = fmt.Errorf("%w: %w that homenode understands", journal.ErrRefused, journal.ErrNoAnswer)
+func errNoCommon() error {
+	return fmt.Errorf("%w: %w that homenode understands", journal.ErrRefused, journal.ErrNoAnswer)
+}
 
 // commonAPI is the newest version of the API that both sides speak, as a path:
 //
@@ -100,9 +102,9 @@ func commonAPI(newest, oldest string) (string, error) {
 	}
 	switch use := min(theirs, newestAPI); {
 	case theirs < oldestAPI:
-		return "", fmt.Errorf("it speaks API 1.%d at most, homenode 1.%d at least: update Docker (%w)", theirs, oldestAPI, errNoCommon)
+		return "", fmt.Errorf("it speaks API 1.%d at most, homenode 1.%d at least: update Docker (%w)", theirs, oldestAPI, errNoCommon())
 	case use < from:
-		return "", fmt.Errorf("it speaks API 1.%d at least, homenode 1.%d at most: update homenode (%w)", from, newestAPI, errNoCommon)
+		return "", fmt.Errorf("it speaks API 1.%d at least, homenode 1.%d at most: update homenode (%w)", from, newestAPI, errNoCommon())
 	default:
 		return fmt.Sprintf("/v1.%d", use), nil
 	}

@@ -64,14 +64,16 @@ func newOwner(root kernel.Root, cfg Config) (*Owner, error) {
 }
 
 // names are Docker's names for a cgroup's files.
-var names = map[string]string{cgroup.CPUsFile: "CpusetCpus", cgroup.MemsFile: "CpusetMems"}
+func names(file string) string {
+	return map[string]string{cgroup.CPUsFile: "CpusetCpus", cgroup.MemsFile: "CpusetMems"}[file]
+}
 
 const prefix = "docker/"
 
 // container is the id of a setting's container.
 func container(s journal.Setting) (id string, ok bool) {
 	id, ok = strings.CutPrefix(s.Name(), prefix)
-	return id, ok && s.Kind() == journal.OfContainer && id != "" && names[s.File] != ""
+	return id, ok && s.Kind() == journal.OfContainer && id != "" && names(s.File) != ""
 }
 
 // Names reports whether a setting belongs to a container of Docker.
@@ -196,7 +198,7 @@ func (o *Owner) Write(p journal.Permit, s journal.Setting, value string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.client.update(id, names[s.File], value); err != nil {
+	if err := o.client.update(id, names(s.File), value); err != nil {
 		err = fmt.Errorf("set %s to %s: %w", s, value, err)
 		if !errors.Is(err, journal.ErrNoAnswer) && !errors.Is(err, journal.ErrUnsure) { // it was not done
 			err = errors.Join(err, o.save(before))

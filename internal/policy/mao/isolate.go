@@ -454,9 +454,9 @@ func (r *round) elsewhere(i int) []action.Alternative {
 func (r *round) contention(l *load) []action.Number {
 	q := l.Quality
 	name, v := q.Metric, metricNamed(l, q.Metric)
-	n := figure(name, v, metricUnits[name])
+	n := figure(name, v, metricUnit(name))
 	if at, ok := q.like(loadOf(l.CPU.Or(0))); ok {
-		n = number(name, v, r.cfg.Isolate.limit(name, q.Past[at].Mean), metricUnits[name])
+		n = number(name, v, r.cfg.Isolate.limit(name, q.Past[at].Mean), metricUnit(name))
 	}
 	numbers := []action.Number{
 		n, timesItsPast(q.Ratio, q.Worse > 0),
@@ -473,4 +473,16 @@ func timesItsPast(ratio float64, known bool) action.Number {
 	return figure("times_its_past", derived(ratio, known, "mean of windows of the same load"), "times")
 }
 
-var metricUnits = map[string]string{"latency": "s", "uncore_penalty": "cycles", stallRatio: "ratio", "misses_per_instruction": "1/instruction"}
+func metricUnit(name string) string {
+	switch name {
+	case "latency":
+		return "s"
+	case "uncore_penalty":
+		return "cycles"
+	case stallRatio:
+		return "ratio"
+	case "misses_per_instruction":
+		return "1/instruction"
+	}
+	return ""
+}

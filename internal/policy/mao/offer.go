@@ -252,14 +252,15 @@ func (s *search) tightest() string {
 // how much that set misses it.
 func (s *search) refusal() action.Reason {
 	code := s.tightest()
-	why := action.Reason{Rule: refusals[code].rule, Workload: s.l.ID, Numbers: s.l.evidence(), Alternatives: s.alternatives(offer{})}
+	rule, name, in := refusalOf(code)
+	why := action.Reason{Rule: rule, Workload: s.l.ID, Numbers: s.l.evidence(), Alternatives: s.alternatives(offer{})}
 	o, ok := s.closest(code)
 	if !ok {
 		return why
 	}
 	why.Nodes = o.nodes(s)
-	if name := refusals[code].needs; name != "" {
-		need := figure(name, derived(o.want, true, "what these nodes would have to have; limit: what is left there"), refusals[code].unit)
+	if name != "" {
+		need := figure(name, derived(o.want, true, "what these nodes would have to have; limit: what is left there"), in)
 		need.Limit = unit.OptOf(o.have, o.have >= 0)
 		why.Numbers = append(why.Numbers, need)
 	}
@@ -267,13 +268,22 @@ func (s *search) refusal() action.Reason {
 }
 
 // refusals by the tightest constraint.
-var refusals = map[string]struct{ rule, needs, unit string }{
-	"cpu":       {"mao.skip.cpu", "cpu_needed", "cpus"},
-	"memory":    {"mao.skip.memory", "memory_needed", "bytes"},
-	"bandwidth": {"mao.skip.bandwidth", "bandwidth_needed", "bytes/s"},
-	"device":    {"mao.skip.device", "", ""},
-	"mems":      {"mao.skip.mems", "", ""},
-	"empty":     {"mao.skip.empty", "", ""},
+var refusals = []struct{ code, rule, needs, unit string }{
+	{"cpu", "mao.skip.cpu", "cpu_needed", "cpus"},
+	{"memory", "mao.skip.memory", "memory_needed", "bytes"},
+	{"bandwidth", "mao.skip.bandwidth", "bandwidth_needed", "bytes/s"},
+	{"device", "mao.skip.device", "", ""},
+	{"mems", "mao.skip.mems", "", ""},
+	{"empty", "mao.skip.empty", "", ""},
+}
+
+func refusalOf(code string) (rule, needs, in string) {
+	for _, r := range refusals {
+		if r.code == code {
+			return r.rule, r.needs, r.unit
+		}
+	}
+	return "", "", ""
 }
 
 // closest is the set that breaks a constraint by least.
@@ -349,7 +359,7 @@ func (o *offer) figures(s *search) []action.Figure {
 
 // missing are the needed and the remaining amount of the constraint that broke.
 func (o *offer) missing() []action.Figure {
-	name := refusals[o.code].needs
+	_, name, _ := refusalOf(o.code)
 	if name == "" {
 		return nil
 	}
