@@ -66,11 +66,16 @@ func (f simFleetFlags) command(c fleet.Config) string {
 	if f.noise != "" {
 		words = append(words, "--noise", f.noise)
 	}
-	words = append(words, "--dataset", "rows.parquet")
-	for i := range words {
-		words[i] = quoted(words[i])
+	return shellLine(append(words, "--dataset", "rows.parquet"))
+}
+
+// shellLine is a command line that a shell reads back as these words.
+func shellLine(words []string) string {
+	line := make([]string, len(words))
+	for i, w := range words {
+		line[i] = quoted(w)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(line, " ")
 }
 
 // quoted is a word in the form that a shell reads back.

@@ -134,9 +134,5 @@ func (f simPlacementsFlags) command() string {
 	if f.noise != "" {
 		words = append(words, "--noise", f.noise)
 	}
-	words = append(words, "--dataset", "rows.parquet")
-	for i := range words {
-		words[i] = quoted(words[i])
-	}
-	return strings.Join(words, " ")
+	return shellLine(append(words, "--dataset", "rows.parquet"))
 }
