@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"runtime/pprof"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -157,28 +156,16 @@ func (f stateFlags) read() (agent.Config, error) {
 	return agentConfig(f.file, f.state)
 }
 
-// readToRestore is read for a command that must not fail because of the configuration: its
-// agent may have ended because of it. Without the file, which is unusable then, it is the
-// defaults and --state.
-func (f stateFlags) readToRestore() (c agent.Config, unusable, err error) {
-	c, err = f.read()
-	if err == nil || f.file == "" || cli.CheckOutput(f.output) != nil {
-		return c, nil, err
+// without is the configuration of a restore whose file cannot be read, by a mistake that its
+// agent may have ended of: the defaults and --state.
+func (f stateFlags) without(cmd *cobra.Command, mistake error) (agent.Config, error) {
+	c, err := agentConfig("", f.state)
+	if err != nil || cli.CheckOutput(f.output) != nil {
+		return c, mistake
 	}
-	c, failed := agentConfig("", f.state)
-	if failed != nil {
-		return c, nil, err
-	}
-	return c, err, nil
-}
-
-// orUnusable is the result of a restore without the configuration: where nothing was on record,
-// the record may be where the configuration has it, so the mistake is the result.
-func orUnusable(result, unusable error) error {
-	if e := (exit.Error{}); errors.As(result, &e) && e.Code == exit.Nothing {
-		return unusable
-	}
-	return result
+	cli.Finish(cmd.Root().Name(), mistake, cmd.ErrOrStderr())
+	fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("homenode: this configuration cannot be used: what "+c.StateDir+" has on record is put back without it"))
+	return c, nil
 }
 
 // configLayers are the file, if one is named, and --state. That is a layer of its own,
@@ -227,16 +214,17 @@ func restoreCommand() *cobra.Command {
 			"that cannot be read prevents nothing: the record in --state, or in the default folder, is put back.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) (failed error) {
-			c, unusable, err := f.readToRestore()
+			c, err := f.read()
+			if err != nil && f.file != "" && !forget {
+				c, err = f.without(cmd, err)
+				defer func() { // nothing in this folder: the record may be where the file has it
+					if e := (exit.Error{}); errors.As(failed, &e) && e.Code == exit.Nothing {
+						failed = exit.With(exit.Bad, nil) // the mistake was said
+					}
+				}()
+			}
 			if err != nil {
 				return err
-			}
-			if unusable != nil {
-				defer func() { failed = orUnusable(failed, unusable) }()
-				for line := range strings.Lines("homenode: " + unusable.Error() + "\n") {
-					fmt.Fprintln(cmd.ErrOrStderr(), render.Printable(strings.TrimRight(line, "\n")))
-				}
-				fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("homenode: this configuration cannot be used: what "+c.StateDir+" has on record is put back without it"))
 			}
 			if dry {
 				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)

@@ -85,4 +85,7 @@ func TestRestoreWithoutConfiguration(t *testing.T) {
 	if code, text := runCaught(t, "restore", "--config", bad, "--state", state); code != exit.Partly || !strings.Contains(text, "periood") || !strings.Contains(text, "without it") || !strings.Contains(text, "damaged") {
 		t.Errorf("a damaged record: exit code %d, %s", code, text)
 	}
+	if code, text := runCaught(t, "restore", "--config", bad, "--state", state, "--forget-damage"); code != exit.Bad || strings.Contains(text, "without it") {
+		t.Errorf("forgetting the damage of a folder that may be another: exit code %d, %s", code, text)
+	}
 }
