@@ -328,8 +328,10 @@ func (c *Controllers) whole(node int, total [controllerKinds]uint64, n [controll
 
 // From is how the source of a sum is called: "perf uncore_imc/cas_count_read/".
 func (c *Controllers) From(kind ControllerKind) string {
-	name := queueEvents[kind]
+	name := ""
 	switch kind {
+	case clockTicks, queueNotEmpty:
+		name = queueEvents[kind]
 	case ControllerReads:
 		name = names(c.known.Reads)
 	case ControllerWrites:
