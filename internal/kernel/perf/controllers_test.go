@@ -83,6 +83,11 @@ func TestControllers(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0] != want || got[1] != want {
 		t.Errorf("%+v, %v; want %+v for both nodes", got, err, want)
 	}
+	for kind := range controllerKinds + 1 {
+		if from := c.From(kind); !strings.HasPrefix(from, "perf uncore_imc/") || kind != ControllerAll && strings.Contains(from, "//") {
+			t.Errorf("the source of sum %d is called %q", kind, from)
+		}
+	}
 	f.count[0x304] = [3]uint64{1100, 20, 15}
 	if got, _ := c.Read(2); got[0].Reads != 100 {
 		t.Errorf("second read: %d lines, want the 100 since the first", got[0].Reads)
