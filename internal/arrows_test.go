@@ -30,6 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode | cmd/homenode-lab
+profiling/host
 views | control/host | migrate | bench/host
 source
 cli/clitest > cli/reference > cli
@@ -41,7 +42,7 @@ owner/ownertest > owner
 journal | papers > papers/lakew papers/rao papers/measured
 sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix
 render/words
-control > actuate | replay | interference
+control > actuate | replay | interference | profiling
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
 snapshot | render/field | model
 window/windowtest > window
@@ -49,7 +50,7 @@ migration | placement
 action
 profile
 machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/picture > render
-set | unit | schema | yamlfile | golden
+set | unit | schema | yamlfile | golden | dataset
 `
 
 // From this level down nothing touches the outside; above it, those that say so

@@ -18,14 +18,16 @@ import (
 	"homenode/internal/schema"
 	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/fleet"
+	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/placements"
 	"homenode/internal/source"
+	"homenode/internal/unit"
 )
 
 type simPlacementsFlags struct {
-	machine, links, noise, dataset, output string
-	vcpus, applications, workers           int
-	seed                                   uint64
+	machine, shape, links, noise, dataset, output string
+	vcpus, applications, workers                  int
+	seed                                          uint64
 }
 
 func simPlacementsCommand() *cobra.Command {
@@ -44,6 +46,7 @@ func simPlacementsCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.machine, "machine", catalog.Opteron, "machine, of those that 'homenode-lab sim machines' lists")
+	flags.StringVar(&f.shape, "shape", "", "machine of the lab instead, or a file; with 64 GiB a node, since the workloads are drawn for servers")
 	flags.IntVar(&f.vcpus, "vcpus", 16, "number of vCPUs (threads that run at once) of a workload")
 	flags.IntVar(&f.applications, "applications", 80, "number of applications")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the applications and of the noise")
@@ -58,7 +61,7 @@ func simPlacementsCommand() *cobra.Command {
 }
 
 func runSimPlacements(cmd *cobra.Command, f simPlacementsFlags) error {
-	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "machine", "links", "noise", "dataset")); err != nil {
+	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "machine", "shape", "links", "noise", "dataset")); err != nil {
 		return exit.BadInput(err)
 	}
 	c, err := f.config()
@@ -99,15 +102,13 @@ func runSimPlacements(cmd *cobra.Command, f simPlacementsFlags) error {
 
 func (f simPlacementsFlags) config() (placements.Config, error) {
 	c := placements.Config{Name: f.machine, VCPUs: f.vcpus, Seed: f.seed, Applications: f.applications, Noise: fleet.PackagedNoise(), Workers: f.workers}
-	b, ok := catalog.MachineNamed(f.machine)
-	if !ok {
-		return c, fmt.Errorf("--machine %q: no such machine: 'homenode-lab sim machines' lists them", f.machine)
-	}
 	if f.workers < 1 {
 		return c, fmt.Errorf("--workers is %d: want at least 1", f.workers)
 	}
-	c.Machine, c.System = b.Make()
-	var err error
+	err := f.setMachine(&c)
+	if err != nil {
+		return c, err
+	}
 	if f.links != "" {
 		if c.Links, err = source.Links(f.links); err != nil {
 			return c, err
@@ -121,13 +122,37 @@ func (f simPlacementsFlags) config() (placements.Config, error) {
 	return placements.New(c)
 }
 
+// setMachine sets the machine: a modelled one, or one of the lab.
+func (f simPlacementsFlags) setMachine(c *placements.Config) error {
+	if f.shape != "" {
+		shape, err := source.Shape("", f.shape)
+		if err != nil {
+			return err
+		}
+		c.Machine, c.System = shape.Machine(), memsys.FromShape(shape)
+		c.Name = c.Machine.Origin
+		for i := range c.Machine.Nodes { // a guest's memory is cut down, and the workloads are drawn for a server's
+			c.Machine.Nodes[i].Memory = unit.Some(64 * unit.GiB)
+		}
+		return nil
+	}
+	b, ok := catalog.MachineNamed(f.machine)
+	if !ok {
+		return fmt.Errorf("--machine %q: no such machine: 'homenode-lab sim machines' lists them", f.machine)
+	}
+	c.Machine, c.System = b.Make()
+	return nil
+}
+
 // command makes the same rows again in the same folder. It leaves out what changes no byte
 // of them.
 func (f simPlacementsFlags) command() string {
-	words := []string{
-		"homenode-lab", "sim", "placements", "--machine", f.machine, "--vcpus", strconv.Itoa(f.vcpus),
-		"--applications", strconv.Itoa(f.applications), "--seed", strconv.FormatUint(f.seed, 10),
+	which := []string{"--machine", f.machine}
+	if f.shape != "" {
+		which = []string{"--shape", f.shape}
 	}
+	words := append(append([]string{"homenode-lab", "sim", "placements"}, which...), "--vcpus", strconv.Itoa(f.vcpus),
+		"--applications", strconv.Itoa(f.applications), "--seed", strconv.FormatUint(f.seed, 10))
 	if f.links != "" {
 		words = append(words, "--links", f.links)
 	}

@@ -15,8 +15,10 @@ const (
 	// Schema is the version of the file. A newer one is refused.
 	Schema = 1
 	kind   = "homenode-placements"
-	// Simulator is the source of a model that was trained on simulated workloads.
+	// Simulator is the source of a model that was trained on simulated workloads, Measured of
+	// one whose workloads ran on hardware.
 	Simulator = "simulator"
+	Measured  = "measured"
 
 	// MaxBytes bounds a file: one of 100 trees has some 2 MiB.
 	MaxBytes = 64 << 20
@@ -27,7 +29,7 @@ const (
 // Errors that Fits returns are one of these.
 var (
 	ErrOtherMachine = errors.New("the model is of another machine")
-	ErrSimulated    = errors.New("the model was trained in the simulator, not on hardware")
+	ErrSimulated    = errors.New("the model was not trained on hardware")
 )
 
 // Model is a file of python/homenode_model (export.py).
@@ -85,7 +87,7 @@ func Decode(data []byte) (Model, error) { return schema.Decode[Model](data, "mod
 type Use struct {
 	Machine string // type of machine
 	List    placement.List
-	// Simulated allows models that were trained in the simulator.
+	// Simulated allows models that were trained in the simulator or in the lab.
 	Simulated bool
 }
 
@@ -96,15 +98,16 @@ func (m *Model) Fits(u Use) error {
 		return fmt.Errorf("%w: of %q, this is %q: train one for it", ErrOtherMachine, m.Machine, u.Machine)
 	case m.VCPUs != u.List.VCPUs:
 		return fmt.Errorf("%w: of %d vCPUs, the workload has %d: train one for that number", ErrOtherMachine, m.VCPUs, u.List.VCPUs)
-	case !slices.Equal(m.Placements, placementsOf(u.List)):
+	case !slices.Equal(m.Placements, PlacementsOf(u.List)):
 		return fmt.Errorf("%w: its %d important placements are not those of this one: train it with the same links", ErrOtherMachine, len(m.Placements))
-	case m.Source == Simulator && !u.Simulated:
-		return fmt.Errorf("%w: allow that explicitly, or train it with measured workloads", ErrSimulated)
+	case m.Source != Measured && !u.Simulated:
+		return fmt.Errorf("%w but on workloads of source %q: allow that explicitly, or train it with measured workloads", ErrSimulated, m.Source)
 	}
 	return nil
 }
 
-func placementsOf(l placement.List) (all []Placement) {
+// PlacementsOf names the placements of a list as a model does.
+func PlacementsOf(l placement.List) (all []Placement) {
 	for _, p := range l.Placements {
 		all = append(all, Placement{Nodes: p.Nodes.String(), CPUs: p.CPUs.String(), Scores: p.ScoreText()})
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"homenode/internal/profiling"
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/runner"
@@ -278,26 +279,19 @@ type means struct {
 }
 
 func (m *means) addWindow(wl *window.Workload, length time.Duration) {
-	f := window.FeaturesOf(*wl, length)
+	f := profiling.Observe(wl, length)
 	m.windows++
-	m.mbw.add(f.MBW.Get())
 	for _, v := range []struct {
 		to   *mean
-		from unit.Value[unit.Ratio]
-	}{{&m.msr, f.MSR}, {&m.npmr, f.NPMR}, {&m.rmbr, f.RMBR}, {&m.local, f.LocalAccessRatio}} {
-		x, ok := v.from.Get()
-		v.to.add(float64(x), ok)
+		from *float64
+	}{{&m.mbw, f.MBW}, {&m.msr, f.MSR}, {&m.npmr, f.NPMR}, {&m.rmbr, f.RMBR}, {&m.cpu, f.CPU}, {&m.rss, f.RSS}, {&m.ipc, f.IPC}, {&m.mpki, f.LLCMPKI}} {
+		if v.from != nil {
+			v.to.add(*v.from, true)
+		}
 	}
-	m.cpu.add(wl.CPU.Get())
+	local, ok := window.LocalAccessRatio(wl).Get()
+	m.local.add(float64(local), ok)
 	m.quota.add(wl.Quota.Get())
-	anon, okA := window.SumBytes(wl.AnonByNode)
-	file, okF := window.SumBytes(wl.FileByNode)
-	m.rss.add(float64(anon+file), okA && okF)
-	instructions, okI := wl.Instructions.Get()
-	cycles, okC := wl.Cycles.Get()
-	m.ipc.add(float64(instructions)/float64(max(cycles, 1)), okI && okC && cycles > 0)
-	loads, okL := wl.Loads()
-	m.mpki.add(1000*loads/float64(max(instructions, 1)), okI && okL && instructions > 0)
 }
 
 func (m *means) into(r *Row) {

@@ -11,6 +11,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/placement"
+	"homenode/internal/profiling"
 	"homenode/internal/sim"
 	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/detmath"
@@ -88,7 +89,7 @@ func (c Config) measure(ctx context.Context, s catalog.Sharer) ([]Row, error) {
 			return nil, err
 		}
 		row := Row{
-			Application: s.Application, Kind: s.Kind, Workload: s.Name, Placement: int32(i),
+			Application: s.Application, Kind: s.Kind, Workload: s.Name, Source: profiling.Simulator, Placement: int32(i),
 			Nodes: p.Nodes.String(), CPUs: p.CPUs.String(), NodeCount: int32(p.Nodes.Len()), Scores: p.ScoreText(),
 		}
 		spec := s.Spec(s.Name, c.VCPUs, 0)
@@ -115,11 +116,12 @@ func (c Config) in(row *Row, spec sim.Spec, p placement.Placement) error {
 	w.Truth()
 	w.Run(measureFor)
 	win, truth := w.Window(), w.Truth()[0]
-	if row.SpeedTrue = truth.Ops / truth.Seconds; !(row.SpeedTrue > 0) {
+	exact := truth.Ops / truth.Seconds
+	if !(exact > 0) {
 		return errors.New("it does nothing there")
 	}
 	random := detmath.NewRandom(c.Seed, "placements", "noise", row.Workload, fmt.Sprint(row.Placement))
-	row.Speed, row.SpeedAgain = row.SpeedTrue*c.noise(&random), row.SpeedTrue*c.noise(&random)
+	row.SpeedTrue, row.Speed, row.SpeedAgain = &exact, exact*c.noise(&random), exact*c.noise(&random)
 	var seen fleet.Row
 	seen.Observe(&win.Workloads[0], win.Length)
 	seen.Disturb(c.Noise, random)

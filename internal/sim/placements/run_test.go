@@ -13,6 +13,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"homenode/internal/profiling"
 	"homenode/internal/sim"
 	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/fleet"
@@ -74,7 +75,7 @@ func TestSharedCores(t *testing.T) {
 		if smt[r.Workload] == nil {
 			smt[r.Workload] = map[string]float64{}
 		}
-		smt[r.Workload][r.Scores] = r.SpeedTrue
+		smt[r.Workload][r.Scores] = *r.SpeedTrue
 	}
 	for _, name := range []string{"compute-00.1", "core-00.1"} {
 		shared, own := 0.0, 0.0
@@ -138,7 +139,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{KeySource: "simulator", KeyCommit: "abc", KeyVCPUs: "16", KeyPlacements: "9", fleet.KeyMachine: "opteron-6272", fleet.KeyGenerator: "1"} {
+	for key, want := range map[string]string{profiling.KeySource: "simulator", profiling.KeyCommit: "abc", profiling.KeyVCPUs: "16", profiling.KeyPlacements: "9", fleet.KeyMachine: "opteron-6272", fleet.KeyGenerator: "1"} {
 		if got, _ := f.Lookup(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}

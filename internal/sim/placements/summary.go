@@ -41,14 +41,14 @@ func NewSummary(c Config) *Summary {
 func (s *Summary) Add(rows []Row) {
 	best := 0
 	for i, r := range rows {
-		if r.SpeedTrue > rows[best].SpeedTrue {
+		if *r.SpeedTrue > *rows[best].SpeedTrue {
 			best = i
 		}
 	}
 	s.Workloads++
 	s.Placements[best].Fastest++
 	for i, r := range rows {
-		p, part := &s.Placements[i], r.SpeedTrue/rows[best].SpeedTrue
+		p, part := &s.Placements[i], *r.SpeedTrue / *rows[best].SpeedTrue
 		if p.Nodes, p.Scores = r.Nodes, r.Scores; s.Workloads == 1 {
 			p.Least = part
 		}

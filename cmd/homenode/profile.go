@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/profiling"
+	"homenode/internal/profiling/host"
+	"homenode/internal/report"
+	"homenode/internal/schema"
+)
+
+type profilingFlags struct {
+	host.Options
+	rate, output string
+}
+
+func profileCommand() *cobra.Command {
+	var f profilingFlags
+	cmd := &cobra.Command{
+		Use:   "profile --vcpus N [--metric METRIC] (--workload W | -- CMD [ARGUMENT]…)",
+		Short: "Measure a command or a running workload in every important placement",
+		Long: "Measures how fast CMD or a running workload is in every placement of 'homenode placements', --repeats\ntimes each, in random order. CMD is started in each; a workload's CPUs are set and its memory is moved\n" +
+			"along. At the end the workload is put back where it was; its memory goes back to the nodes it was on,\nwithout the order of pages. After a kill, 'homenode restore' puts the CPUs back.\n\n" +
+			"The same command continues after an interrupt: --resume names the file that is saved after each\nmeasurement. The rows are for python/homenode_model.\n\n" +
+			"Metrics:\n  time            1 / the time that CMD takes\n  output          a number that CMD prints\n  command:LINE    a number that a shell command prints\n  file:PATH       a number in a file\n" +
+			"  http://…        a number that this host answers\n  ipc             instructions per cycle of the workload; spinning counts as work, so --no-spinning says\n                  that its threads block when they wait",
+		Example: "  homenode profile --vcpus 16 --dry-run -- ./solver input.dat\n  homenode profile --vcpus 16 --rows solver.parquet -- ./solver input.dat\n" +
+			"  homenode profile --vcpus 8 --workload db --metric http://127.0.0.1:9187/metrics --pattern 'commits_total (\\d+)' --counter --rows db.parquet",
+		RunE: func(cmd *cobra.Command, args []string) error { return runProfile(cmd, f, args) },
+	}
+	cli.Exits(cmd, "0", "complete, or what a dry run would do", "3", "interrupted: the same command continues")
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().IntVar(&f.VCPUs, "vcpus", 0, "number of vCPUs (threads that run at once)")
+	f.addFlags(cmd, "time")
+	cmd.Flags().IntVar(&f.Repeats, "repeats", 2, "number of measurements in each placement")
+	cmd.Flags().Uint64Var(&f.Seed, "seed", 1, "seed of the order")
+	cmd.Flags().DurationVar(&f.Timeout, "timeout", 10*time.Minute, "time limit of CMD, if it is to end by itself; 0: no limit")
+	cmd.Flags().StringVar(&f.Rows, "rows", "", "Parquet file for the rows of a model")
+	cmd.Flags().StringVar(&f.Saved, "resume", "homenode-profile.json", "file with what was measured, until all is")
+	cmd.Flags().StringVar(&f.Application, "application", "", "application's name in the rows; default: the workload's or the command's")
+	cmd.Flags().StringVar(&f.Kind, "kind", "", "kind of the application in the rows; default: the application")
+	cli.Writes(cmd, profiling.Report{})
+	return cmd
+}
+
+// addFlags adds the flags that profile and place have in common.
+func (f *profilingFlags) addFlags(cmd *cobra.Command, metric string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Workload, "workload", "", "workload: its cgroup path, or the path's last part")
+	flags.StringVar(&f.MetricText, "metric", metric, "number that says how fast it is: "+profiling.MetricHelp)
+	flags.StringVar(&f.Metric.Pattern, "pattern", "", "regular expression whose first group is the number; default: the last number in the text")
+	flags.BoolVar(&f.Metric.Counter, "counter", false, "the number counts up: its growth per second is the speed")
+	flags.BoolVar(&f.Metric.LowerIsBetter, "lower-is-better", false, "the number is a time, such as a latency: the speed is 1 / the number")
+	flags.BoolVar(&f.NoSpin, "no-spinning", false, "its threads block when they wait, so that --metric ipc means work")
+	flags.DurationVar(&f.Warm, "warm-up", 5*time.Second, "time in a placement before it is measured; of a CMD that ends by itself, any: one run more")
+	flags.DurationVar(&f.For, "for", 10*time.Second, "time to measure in a placement")
+	flags.StringVar(&f.rate, "rate", "200MB/s", "bytes per second at which memory is moved, such as 1.5GiB/s; max: no limit")
+	flags.BoolVar(&f.DryRun, "dry-run", false, "report what would be measured and how long it takes; move nothing")
+	flags.StringVar(&f.Machine, "machine", "", "type of this machine, as models name it; default: CPU model, number of nodes and of CPUs")
+	flags.StringVar(&f.Links, "links", "", "table of the bandwidths between nodes")
+	profileFlag(cmd, &f.Profile)
+	flags.StringVar(&f.State, "state", agent.DefaultStateDir, "folder of the journal")
+	flags.StringSliceVar(&f.DirectOwners, "direct-owner", nil, "owner, such as systemd, whose cgroups are written directly; repeatable")
+	cli.OutputFlag(cmd, &f.output)
+}
+
+func (f *profilingFlags) check(cmd *cobra.Command) (err error) {
+	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "workload", "metric", "machine", "links", "profile", "state", "rate"), checkDirectOwners(f.DirectOwners)); err != nil {
+		return exit.BadInput(err)
+	}
+	f.Rate, err = parseRate(f.rate)
+	return exit.BadInput(err)
+}
+
+func runProfile(cmd *cobra.Command, f profilingFlags, argv []string) error {
+	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "rows", "resume", "application", "kind")); err != nil {
+		return exit.BadInput(err)
+	}
+	f.Command, f.Version = argv, cli.Version
+	f.CommandLine = strings.TrimSpace("homenode profile " + cli.ShellLine(argv))
+	r, err := host.Profile(cmd.Context(), f.Options, cmd.ErrOrStderr())
+	if r.Outcome == "" {
+		return err
+	}
+	if f.output == "json" {
+		return errors.Join(schema.NewEncoder(cmd.OutOrStdout()).Encode(r), err)
+	}
+	return errors.Join(report.Profiled(cmd.OutOrStdout(), r, cli.Screen()), err)
+}

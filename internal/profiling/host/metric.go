@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/launch"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/profiling"
+)
+
+// answerLimit is how long a metric may take to answer.
+const answerLimit = 5 * time.Second
+
+// meter reads a metric while the workload runs.
+type meter struct {
+	profiling.Metric
+	client http.Client
+}
+
+func newMeter(m profiling.Metric) *meter {
+	return &meter{m, http.Client{
+		Timeout: answerLimit, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("it redirects: name the address itself")
+		},
+	}}
+}
+
+// read reads the number once.
+func (m *meter) read(ctx context.Context) (float64, error) {
+	text, err := m.text(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return m.Number(text)
+}
+
+func (m *meter) text(ctx context.Context) (string, error) {
+	switch m.Kind {
+	case profiling.File:
+		data, err := unix.ReadAtMost(m.Arg, profiling.MaxText)
+		if err != nil {
+			return "", fmt.Errorf("read metric: %w", err)
+		}
+		return string(data), nil
+	case profiling.URL:
+		return m.get(ctx)
+	}
+	o, err := launch.Run(ctx, kernel.Live(), launch.Placement{}, launch.Command{Argv: []string{"sh", "-c", m.Arg}, Timeout: answerLimit})
+	if err != nil {
+		return "", fmt.Errorf("read metric: %w", err)
+	}
+	if why := o.Failed(answerLimit); why != "" {
+		return "", fmt.Errorf("read metric: %q %s: %s", m.Arg, why, strings.Join(o.Stderr, "; "))
+	}
+	return strings.Join(o.Stdout, "\n"), nil
+}
+
+func (m *meter) get(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.Arg, nil)
+	if err != nil {
+		return "", fmt.Errorf("read metric: %w", err)
+	}
+	answer, err := m.client.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("read metric: %w", err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(answer.Body, profiling.MaxText+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read metric: %w", err)
+	case answer.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("read metric: %s answers %s", m.Arg, answer.Status)
+	case len(data) > profiling.MaxText:
+		return "", fmt.Errorf("read metric: %s answers more than %d bytes", m.Arg, profiling.MaxText)
+	}
+	return string(data), nil
+}
+
+// gap is the time between two readings of a number that does not count up.
+const gap = time.Second
+
+// over reads the metric over a time: at both ends, and between them unless it counts up.
+func (m *meter) over(ctx context.Context, length time.Duration) (float64, error) {
+	var all []profiling.Reading
+	began := time.Now()
+	for {
+		v, err := m.read(ctx)
+		if err != nil {
+			return 0, err
+		}
+		at := time.Since(began)
+		if all = append(all, profiling.Reading{At: at.Seconds(), Value: v}); at >= length {
+			return m.Speed(all)
+		}
+		wait := min(gap, length-at)
+		if m.Counter {
+			wait = length - at
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/lab/model"
+	"homenode/internal/machine"
+	fitted "homenode/internal/model"
+	"homenode/internal/placement"
+	"homenode/internal/profiling"
+	"homenode/internal/source"
+	"homenode/internal/unit"
+)
+
+// Options are what profile and place are asked for.
+type Options struct {
+	Workload string
+	Command  []string
+	VCPUs    int
+	// Machine is the type of this machine, as a model names it; "": MachineType.
+	Machine     string
+	Links       string // file of bandwidths between nodes
+	Profile     string // of this machine: bandwidths and the cost of moving
+	MetricText  string
+	Metric      profiling.Metric
+	Warm, For   time.Duration
+	Timeout     time.Duration
+	Repeats     int
+	Seed        uint64
+	Rate        unit.Bytes
+	DryRun      bool
+	NoSpin      bool // the workload's threads block when they wait
+	Application string
+	Kind        string
+	Rows, Saved string // files: of the rows, of the state
+	Model       string
+	Simulated   bool
+	Goal        float64
+	GoalOf      int    // number of a placement; 0: the fastest
+	State       string // folder of the journal
+
+	DirectOwners []string
+	Version      string // of the program, and CommandLine what makes the rows again
+	CommandLine  string
+
+	resumes bool // a saved state is continued
+}
+
+// check reads the metric, and refuses what does not go together.
+func (o *Options) check() (err error) {
+	if o.Metric, err = withFlags(o.MetricText, o.Metric); err != nil {
+		return err
+	}
+	switch {
+	case (o.Workload == "") == (len(o.Command) == 0):
+		return errors.New("give a command after --, or --workload: one of them")
+	case o.VCPUs < 1:
+		return errors.New("--vcpus is missing: give the number of threads that run at once")
+	case o.Metric.Kind == profiling.IPC && !o.NoSpin:
+		return errors.New("--metric ipc counts spinning as work: name another metric, or say that its threads block when they wait: --no-spinning")
+	case o.Timeout < 0:
+		return fmt.Errorf("--timeout %v: it cannot be negative", o.Timeout)
+	case o.Links != "" && o.Profile != "":
+		return errors.New("--links and --profile both have bandwidths between nodes: give one of them")
+	}
+	return nil
+}
+
+func withFlags(text string, m profiling.Metric) (profiling.Metric, error) {
+	parsed, err := profiling.ParseMetric(text)
+	parsed.Pattern, parsed.Counter, parsed.LowerIsBetter = m.Pattern, m.Counter, m.LowerIsBetter
+	return parsed, err
+}
+
+// place is the machine with its important placements, and the job.
+func (o *Options) place() (m machine.Machine, l placement.List, j profiling.Job, err error) {
+	if m, _, err = source.Live(); err != nil {
+		return m, l, j, err
+	}
+	po := placement.Options{VCPUs: o.VCPUs}
+	if po.Links, err = o.readLinks(m); err == nil {
+		l, err = placement.Important(m, po)
+	}
+	if err == nil && len(l.Placements) < 2 {
+		err = fmt.Errorf("%d vCPUs have 1 important placement on this machine: nothing differs", o.VCPUs)
+	}
+	if err != nil {
+		return m, l, j, exit.BadInput(err)
+	}
+	if o.Machine == "" {
+		o.Machine = profiling.MachineType(source.LiveCPUModel(), len(m.Nodes), m.OnlineCPUs().Len())
+	}
+	j = profiling.Job{
+		Machine: o.Machine, Source: sourceHere(), Workload: o.Workload, Command: o.Command, VCPUs: o.VCPUs, Links: l.Links, Metric: o.Metric,
+		Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, Placements: fitted.PlacementsOf(l),
+	}
+	return m, l, j, exit.BadInput(j.Check())
+}
+
+func (o *Options) readLinks(m machine.Machine) (*placement.Links, error) {
+	switch {
+	case o.Links != "":
+		return source.Links(o.Links)
+	case o.Profile != "":
+		p, err := source.Profile(o.Profile, m, source.LiveCPUModel())
+		if err != nil {
+			return nil, err
+		}
+		return placement.MeasuredLinks(p)
+	}
+	return nil, nil
+}
+
+// sourceHere tells the lab from hardware.
+func sourceHere() string {
+	if _, err := model.Open("/sys"); err == nil || errors.Is(err, fs.ErrPermission) {
+		return profiling.Lab
+	}
+	return profiling.Measured
+}
+
+// openState reads a saved state of this job, or starts one.
+func (o *Options) openState(j profiling.Job) (s profiling.State, err error) {
+	s = profiling.State{Schema: profiling.StateSchema, Job: j, Samples: []profiling.Sample{}}
+	data, err := unix.ReadAtMost(o.Saved, profiling.MaxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, cli.CanReplace("--resume", o.Saved)
+	}
+	if err != nil {
+		return s, fmt.Errorf("read --resume: %w", err)
+	}
+	old, err := profiling.DecodeState(data)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("%s: %w: name another file with --resume", o.Saved, err)
+	case !old.Job.Same(j):
+		return s, fmt.Errorf("%s has another profile, of %s: name another file with --resume, or remove it", o.Saved, subjectOf(old.Job))
+	}
+	o.resumes = true
+	return old, nil
+}
+
+func subjectOf(j profiling.Job) string {
+	if j.Workload != "" {
+		return fmt.Sprintf("workload %s with %d vCPUs", j.Workload, j.VCPUs)
+	}
+	return fmt.Sprintf("%q with %d vCPUs", j.Command, j.VCPUs)
+}
+
+// application names what is measured, for the rows.
+func (o *Options) application() string {
+	switch {
+	case o.Application != "":
+		return o.Application
+	case o.Workload != "":
+		return filepath.Base(o.Workload)
+	}
+	return filepath.Base(o.Command[0])
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/model"
+	"homenode/internal/placement"
+	"homenode/internal/profiling"
+	"homenode/internal/render"
+	"homenode/internal/unit"
+)
+
+// Place puts a workload on the fewest nodes that meet a goal, by a model. The result is to
+// be shown unless it has no outcome.
+func Place(ctx context.Context, o Options, stderr io.Writer) (r profiling.Placed, err error) {
+	m, err := readModel(o.Model)
+	if err != nil {
+		return r, exit.BadInput(err)
+	}
+	o.VCPUs, o.Repeats = m.VCPUs, 2 // of a job; a placing measures once
+	if err := o.check(); err != nil {
+		return r, exit.BadInput(err)
+	}
+	_, l, job, err := o.place()
+	if err != nil {
+		return r, err
+	}
+	order := profiling.Order{Workload: o.Workload, Goal: profiling.Goal{Share: o.Goal, Of: o.GoalOf - 1}, DryRun: o.DryRun, How: profiling.How(job.Source)}
+	if err := errors.Join(m.Fits(model.Use{Machine: o.Machine, List: l, Simulated: o.Simulated}), order.Goal.Check(l)); err != nil {
+		return r, exit.BadInput(fmt.Errorf("%s: %w", o.Model, err))
+	}
+	w, err := openWorkload(ctx, &o)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if w.job = job; !o.DryRun {
+		if err := w.begin(ctx, &o); err != nil {
+			return r, err
+		}
+	}
+	r, err = profiling.Place(ctx, order, &m, l, w, tools(stderr))
+	if r.Outcome == profiling.Stays {
+		r.Notes = append(r.Notes, w.notes...)
+	}
+	return r, ended(ctx, r, l, err)
+}
+
+func readModel(path string) (m model.Model, err error) {
+	data, err := unix.ReadAtMost(path, model.MaxBytes)
+	if err != nil {
+		return m, fmt.Errorf("read model: %w", err)
+	}
+	if m, err = model.Decode(data); err != nil {
+		return m, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+func tools(stderr io.Writer) profiling.PlaceTools {
+	tell := func(text string) { cli.Tell(stderr, []string{text}) }
+	return profiling.PlaceTools{Tell: tell, Costs: func(all []profiling.Cost) {
+		for _, c := range all {
+			tell(fmt.Sprintf("a probe on nodes %s moves %v, %s", c.Nodes, c.Bytes, MoveTime(c.Time)))
+		}
+	}}
+}
+
+// MoveTime is how long a move is expected to take.
+func MoveTime(v unit.Value[float64]) string {
+	seconds, ok := v.Get()
+	if !ok {
+		return "in an unknown time (" + v.From + ")"
+	}
+	return fmt.Sprintf("in about %s (%s)", render.Seconds(seconds), render.How(v.How))
+}
+
+// ended is the exit code of what is shown.
+func ended(ctx context.Context, r profiling.Placed, l placement.List, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return exit.With(exit.Partly, errors.Join(errors.New("interrupted: the workload is back where it was"), ignoreCanceled(err)))
+	case errors.Is(err, kernel.ErrGone), errors.Is(err, profiling.ErrConstant):
+		return exit.BadInput(err)
+	case err != nil:
+		return exit.Precondition(err)
+	case r.Outcome == profiling.None:
+		return exit.With(exit.Nothing, nil)
+	case r.Outcome == profiling.PutBack:
+		return exit.With(exit.Partly, nil)
+	}
+	return nil
+}
+
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

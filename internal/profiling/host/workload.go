@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/agent"
+	"homenode/internal/exit"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/migrate"
+	"homenode/internal/migration"
+	"homenode/internal/owner/cgroup"
+	"homenode/internal/placement"
+	"homenode/internal/profiling"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// workload is a subject that runs already. Only its CPUs are set while it is measured: a
+// narrower cpuset.mems would change its own memory policies for good (mpol_rebind_nodemask
+// in mm/mempolicy.c), and memory that is moved stays where its threads are.
+type workload struct {
+	id      string
+	meter   *meter
+	job     profiling.Job
+	rate    unit.Bytes
+	profile string
+	home    set.NodeSet
+	reader  reader
+	journal *journal.Journal
+	owner   journal.Link
+	move    mover
+	notes   []string
+	// touched says that a setting was changed or memory was moved.
+	touched bool
+}
+
+type reader interface {
+	Read(ctx context.Context) (window.Window, error)
+	Close()
+}
+
+type mover func(ctx context.Context, j migrate.Job) (migration.Report, error)
+
+func moveLive(ctx context.Context, j migrate.Job) (migration.Report, error) {
+	return migrate.New(j, migrate.Live(), io.Discard).Run(ctx)
+}
+
+// openWorkload finds a workload, and refuses one that another program has limited. It
+// changes nothing.
+func openWorkload(ctx context.Context, o *Options) (*workload, error) {
+	id, err := kernel.FindWorkload(kernel.At("/"), o.Workload)
+	if err != nil {
+		return nil, exit.BadInput(err)
+	}
+	w := &workload{id: id, meter: newMeter(o.Metric), rate: o.Rate, profile: o.Profile, move: moveLive}
+	beside := agent.Beside{Dir: o.State}
+	if err := beside.Look(); err != nil {
+		return nil, exit.Precondition(err)
+	}
+	r, err := kernel.NewReader(kernel.Config{Roots: []string{kernel.Literal(id)}, Ours: beside.Ours})
+	if err != nil {
+		return nil, exit.Precondition(err)
+	}
+	w.reader = r
+	win, seen, err := w.look(ctx)
+	if err == nil {
+		err = limited(seen.Binding, id, o.resumes)
+	}
+	if err == nil {
+		w.home, err = homeOf(win, seen)
+	}
+	if err != nil {
+		r.Close()
+		return nil, exit.BadInput(err)
+	}
+	return w, nil
+}
+
+// limited refuses a workload that is placed already. ours: an earlier run, which is
+// continued, may have left its CPUs.
+func limited(b window.Binding, id string, ours bool) error {
+	switch {
+	case b.PinnedCPUs || b.PinnedMems:
+		return fmt.Errorf("%s: another program has limited it: %s: that is respected: lift the limit, or leave the workload as it is", id, b.PinnedWhy)
+	case (b.OursCPUs || b.OursMems) && !ours:
+		return fmt.Errorf("%s: an earlier homenode bound it to CPUs %v, memory of nodes %v: 'homenode restore' puts it back", id, b.CPUs, b.Mems)
+	}
+	return nil
+}
+
+// look reads a window, and finds the workload in it.
+func (w *workload) look(ctx context.Context) (window.Window, window.Workload, error) {
+	win, err := w.reader.Read(ctx)
+	if err != nil {
+		return win, window.Workload{}, err
+	}
+	one, ok := win.Workload(w.id)
+	if !ok {
+		err = fmt.Errorf("workload %s has ended (%w)", w.id, kernel.ErrGone)
+	}
+	return win, one, err
+}
+
+// homeShare is what part of its memory makes a node one of a workload's.
+const homeShare = 0.02
+
+// homeOf finds the nodes where its memory is.
+func homeOf(win window.Window, one window.Workload) (home set.NodeSet, err error) {
+	by, ok := one.PagesByNode()
+	if !ok {
+		return home, fmt.Errorf("where the memory of %s is cannot be read", one.ID)
+	}
+	var all unit.Bytes
+	for _, b := range by {
+		all += b
+	}
+	for i, b := range by {
+		if float64(b) > homeShare*float64(all) {
+			home = home.With(win.Nodes[i].ID)
+		}
+	}
+	return home, nil
+}
+
+// begin opens the journal: from here on it may act. What a killed run left of this workload
+// is put back first.
+func (w *workload) begin(ctx context.Context, o *Options) (err error) {
+	if w.owner, err = agent.OwnersWith(cgroup.Config{DirectOwners: o.DirectOwners}, agent.Runtimes{}); err != nil {
+		return exit.Precondition(err)
+	}
+	if w.journal, err = journal.Open(o.State); err != nil {
+		return exit.Precondition(err)
+	}
+	if err = w.journal.Damage(); err == nil && o.resumes {
+		_, err = w.journal.RestoreWorkload(ctx, w.owner, w.id)
+	}
+	return err
+}
+
+// apply takes one step, on record before.
+func (w *workload) apply(ctx context.Context, s action.Step) error {
+	s.Workload = w.id
+	switch o := w.journal.Wrap(w.owner).Apply(ctx, s); o.Status {
+	case action.Done:
+		return nil
+	case action.Gone:
+		return fmt.Errorf("workload %s has ended: %s (%w)", w.id, o.Detail, kernel.ErrGone)
+	case action.Refused:
+		return exit.BadInput(errors.New(o.Detail))
+	default:
+		return errors.New(o.Detail)
+	}
+}
+
+func (w *workload) migration(to set.NodeSet) migrate.Job {
+	return migrate.Job{Cgroup: w.id, Mode: migration.Live, To: to, Rate: w.rate, MaxStall: 20 * time.Millisecond, Cache: true, LeaveShared: true, Profile: w.profile}
+}
+
+// bring moves its memory there. Part of it may stay: a note says how much.
+func (w *workload) bring(ctx context.Context, to set.NodeSet) error {
+	r, err := w.move(ctx, w.migration(to))
+	var code exit.Error
+	if errors.As(err, &code) && err.Error() == "" { // nothing to move, or part of it stayed
+		err = nil
+	}
+	if after, ok := r.After.Get(); ok && r.Outcome == migration.Partial && err == nil {
+		w.note(fmt.Sprintf("%v of its memory stayed elsewhere when it was moved to nodes %s", after.Elsewhere(set.NodeSet{}, to), to))
+	}
+	return err
+}
+
+func (w *workload) note(text string) {
+	if !slices.Contains(w.notes, text) {
+		w.notes = append(w.notes, text)
+	}
+}
+
+// Measure puts the workload there, memory included, and measures it.
+func (w *workload) Measure(ctx context.Context, p placement.Placement) (f profiling.Figures, err error) {
+	w.touched = true
+	if err = w.apply(ctx, action.Step{Kind: action.SetCPUs, CPUs: p.CPUs}); err != nil {
+		return f, err
+	}
+	if err = w.bring(ctx, p.Nodes); err == nil {
+		err = sleep(ctx, w.job.Warm)
+	}
+	if err == nil {
+		f, err = w.figures(ctx)
+	}
+	if err != nil && !errors.Is(err, kernel.ErrGone) && ctx.Err() == nil && w.gone() {
+		err = fmt.Errorf("workload %s has ended: %w", w.id, err)
+	}
+	return f, err
+}
+
+// gone says that the workload has ended.
+func (w *workload) gone() bool {
+	_, err := kernel.FindWorkload(kernel.At("/"), w.id)
+	return errors.Is(err, kernel.ErrGone)
+}
+
+// figures measures the workload where it is, with the features of a window as long.
+func (w *workload) figures(ctx context.Context) (f profiling.Figures, err error) {
+	if _, _, err = w.look(ctx); err != nil {
+		return f, err
+	}
+	if w.meter.Kind == profiling.IPC {
+		err = sleep(ctx, w.job.For)
+	} else {
+		f.Speed, err = w.meter.over(ctx, w.job.For)
+	}
+	if err != nil {
+		return f, err
+	}
+	win, one, err := w.look(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Features = profiling.Observe(&one, win.Length)
+	if w.meter.Kind != profiling.IPC {
+		return f, nil
+	}
+	if f.Features.IPC == nil || !(*f.Features.IPC > 0) {
+		return f, fmt.Errorf("metric ipc: the events of %s are not counted: %s", w.id, one.Instructions.From)
+	}
+	f.Speed = *f.Features.IPC
+	return f, nil
+}
+
+// Cost estimates moving its memory there, and moves nothing.
+func (w *workload) Cost(ctx context.Context, p placement.Placement) (migration.Estimate, error) {
+	j := w.migration(p.Nodes)
+	j.DryRun = true
+	r, err := w.move(ctx, j)
+	if r.Outcome != "" {
+		return r.Estimate, nil
+	}
+	return r.Estimate, err
+}
+
+// Settle keeps the workload there: its CPUs, its memory, and then where new memory goes.
+func (w *workload) Settle(ctx context.Context, p placement.Placement) ([]string, error) {
+	w.touched = true
+	if err := w.apply(ctx, action.Step{Kind: action.SetCPUs, CPUs: p.CPUs}); err != nil {
+		return nil, err
+	}
+	if err := w.bring(ctx, p.Nodes); err != nil {
+		return nil, err
+	}
+	if err := w.apply(ctx, action.Step{Kind: action.SetMems, Nodes: p.Nodes}); err != nil {
+		if errors.Is(err, kernel.ErrGone) || ctx.Err() != nil {
+			return nil, err
+		}
+		return []string{"its memory nodes are not set: " + err.Error()}, nil
+	}
+	return nil, nil
+}
+
+// backLimit is how long putting back may take, without the memory; homeLimit is the
+// memory's.
+const (
+	backLimit = time.Minute
+	homeLimit = 10 * time.Minute
+)
+
+// Back puts the CPUs back, and the memory on the nodes where it was, also after an
+// interrupt.
+func (w *workload) Back() (notes []string, err error) {
+	if !w.touched {
+		return w.notes, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), backLimit)
+	defer cancel()
+	restored, err := w.putBack(ctx)
+	for _, r := range restored {
+		if r.Result != journal.PutBack && r.Result != journal.Already && r.Result != journal.Equivalent {
+			w.note(r.String())
+		}
+	}
+	if w.gone() {
+		return w.notes, err
+	}
+	home, cancel := context.WithTimeout(context.Background(), homeLimit)
+	defer cancel()
+	if bad := w.bring(home, w.home); bad != nil {
+		w.note(fmt.Sprintf("its memory is not back on nodes %s: %v", w.home, bad))
+	}
+	return w.notes, err
+}
+
+// putBack restores this workload's settings; the controllers that were switched on for it
+// only where no other workload is on record.
+func (w *workload) putBack(ctx context.Context) ([]journal.Restored, error) {
+	if !slices.ContainsFunc(w.journal.Outstanding(), func(e journal.Entry) bool { return e.Workload != w.id }) {
+		return w.journal.Restore(ctx, w.owner)
+	}
+	return w.journal.RestoreWorkload(ctx, w.owner, w.id)
+}
+
+// close releases the journal. What 'homenode place' leaves stays on record.
+func (w *workload) close() error {
+	w.reader.Close()
+	if w.journal == nil {
+		return nil
+	}
+	return errors.Join(w.journal.Compact(), w.journal.Close())
+}
