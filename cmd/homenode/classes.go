@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,10 +16,7 @@ import (
 	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/interference"
-	"homenode/internal/policy/vmmap"
-	"homenode/internal/render"
 	"homenode/internal/schema"
-	"homenode/internal/source"
 	"homenode/internal/views"
 )
 
@@ -87,48 +83,6 @@ func runClasses(ctx context.Context, w io.Writer, files []string, o classesOptio
 	return err
 }
 
-// tell prints the classes of the workloads of recordings.
-func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) error {
-	f, own := vmmap.DefaultConfig().Infer, ""
-	var missing []string
-	if o.constants != "" {
-		var err error
-		if f, missing, err = source.Constants(o.constants); err != nil {
-			return exit.BadInput(err)
-		}
-		own = o.constants
-	}
-	study, cutOff, err := host.Study(ctx, files, f, o.stderr)
-	if err != nil {
-		return exit.BadInput(err)
-	}
-	out := study.Result()
-	if len(out.Workloads) == 0 {
-		return exit.With(exit.Nothing, errors.New("the recording has no workloads: 'homenode record --workload' says which cgroups to watch"))
-	}
-	all := len(out.Workloads)
-	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl interference.Workload) bool { return !host.Matches(o.workload, wl.ID) })
-	if len(out.Workloads) == 0 {
-		return exit.With(exit.Nothing, fmt.Errorf("none of %d workloads matches --workload %q", all, o.workload))
-	}
-	switch {
-	case own == "":
-		out.Notes = append(out.Notes, "the constants are from simulated machines, not from this one: 'homenode classes --help' says how to make its own")
-	case len(missing) > 0:
-		out.Notes = append(out.Notes, fmt.Sprintf("%s has no %s: these are from simulated machines", own, render.List(missing)))
-	}
-	out.Notes = append(out.Notes, cutOff...)
-	if o.output == "json" {
-		err = schema.NewEncoder(w).Encode(out)
-	} else {
-		err = views.Classes(w, out, own, own != "" && len(missing) == 0)
-	}
-	if err == nil && len(cutOff) > 0 {
-		return exit.With(exit.Partly, nil)
-	}
-	return err
-}
-
 // calibrate prints the constants that follow from all references.
 func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 	f, notes, whole, err := host.Calibrate(ctx, o.references, o.workload, o.stderr)
@@ -137,6 +91,23 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 	}
 	if err = views.Constants(w, f, notes, o.output); err == nil && !whole {
 		return exit.With(exit.Partly, errors.New("a reference was cut off: the constants are from the part that is left"))
+	}
+	return err
+}
+
+// tell prints the classes of the workloads of recordings.
+func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) error {
+	c, err := host.Classify(ctx, files, o.constants, o.workload, o.stderr)
+	if err != nil {
+		return err
+	}
+	if o.output == "json" {
+		err = schema.NewEncoder(w).Encode(c.Result)
+	} else {
+		err = views.Classes(w, c.Result, o.constants, c.Own)
+	}
+	if err == nil && c.CutOff {
+		return exit.With(exit.Partly, nil)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/source"
-	"homenode/internal/unit"
 )
 
 // migrateFlags are the flags as given.
@@ -79,7 +77,7 @@ func (f migrateFlags) job(cmd *cobra.Command) (j migrate.Job, err error) {
 	if err := f.ofTheMode(cmd); err != nil {
 		return j, err
 	}
-	if j.Rate, err = parseRate(f.rate); err != nil {
+	if j.Rate, err = migrate.ParseRate(f.rate); err != nil {
 		return j, err
 	}
 	if j.Mode == migration.Freeze {
@@ -173,30 +171,4 @@ func (f migrateFlags) amounts(cmd *cobra.Command) error {
 		return fmt.Errorf("--workers %d: want at most %d", f.workers, migrate.MostWorkers)
 	}
 	return nil
-}
-
-// parseRate reads "200MB/s", "1.5 GiB/s" or "max", which gives 0: no limit.
-func parseRate(text string) (unit.Bytes, error) {
-	const want = "want such as 200MB/s or 1.5GiB/s, or max for no limit"
-	trimmed := strings.TrimSpace(text)
-	if trimmed == "max" {
-		return 0, nil
-	}
-	amount, ok := strings.CutSuffix(trimmed, "/s")
-	if !ok {
-		return 0, fmt.Errorf("--rate %q: it is not per second: %s", text, want)
-	}
-	if strings.TrimLeft(amount, "0123456789. ") == "" { // a bare number
-		return 0, fmt.Errorf("--rate %q: it has no unit: %s", text, want)
-	}
-	b, err := unit.ParseBytes(amount)
-	switch {
-	case strings.HasPrefix(amount, "-"):
-		return 0, fmt.Errorf("--rate %q: it cannot be negative: %s", text, want)
-	case err != nil:
-		return 0, fmt.Errorf("--rate: %w: %s", err, want)
-	case b <= 0:
-		return 0, fmt.Errorf("--rate %q: nothing would ever be moved: %s", text, want)
-	}
-	return b, nil
 }

@@ -12,6 +12,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/migrate"
 	"homenode/internal/profiling"
 	"homenode/internal/profiling/host"
 	"homenode/internal/report"
@@ -77,7 +78,7 @@ func (f *profilingFlags) check(cmd *cobra.Command) (err error) {
 	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "workload", "metric", "machine", "links", "profile", "state", "rate"), checkDirectOwners(f.DirectOwners)); err != nil {
 		return exit.BadInput(err)
 	}
-	f.Rate, err = parseRate(f.rate)
+	f.Rate, err = migrate.ParseRate(f.rate)
 	return exit.BadInput(err)
 }
 

@@ -97,7 +97,7 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 		return q, fmt.Errorf("%s: that is for programs: shared memory has only a policy and nodes", strings.Join(given(cmd, []string{"cpus", "needs", "dry-run"}), ", "))
 	case f.output != "text":
 		return q, fmt.Errorf("-o %s is for --dry-run of a program: shared memory is reported as text", f.output)
-	case f.policy == "" && f.nodes == "":
+	case f.Policy == "" && f.Nodes == "":
 		return q, errors.New("place shared memory: no policy was given: give --nodes, or --policy local")
 	}
 	if q.Segment, err = f.segment.segment(cmd); err != nil {
@@ -108,7 +108,7 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 	if err != nil {
 		return q, err
 	}
-	r, _, err := f.request(m)
+	r, _, err := f.Request(m)
 	if err != nil {
 		return q, err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/experiment"
 	"homenode/internal/kernel/launch"
@@ -89,7 +90,7 @@ func TestRunDryRun(t *testing.T) {
 		}
 	}
 	text, err = statOut(t, "run", "--nodes", "0", "--cpus", "all", "--policy", "interleave", "--dry-run", "-o", "json", "--", "true")
-	var p plan
+	var p host.RunPlan
 	if err != nil || json.Unmarshal([]byte(text), &p) != nil || p.Schema != 1 || p.Policy != launch.Interleave || !p.CPUs.IsEmpty() ||
 		strings.Join(p.Numactl, " ") != "numactl --interleave=0 -- true" || len(p.Rooms) != 1 || !p.Rooms[0].Free.Known() {
 		t.Errorf("%v, %s", err, text)

@@ -87,6 +87,9 @@ func (o *Options) place() (m machine.Machine, l placement.List, j profiling.Job,
 	if m, _, err = source.Live(); err != nil {
 		return m, l, j, err
 	}
+	if o.Machine == "" {
+		o.Machine = profiling.MachineType(source.LiveCPUModel(), len(m.Nodes), m.OnlineCPUs().Len())
+	}
 	po := placement.Options{VCPUs: o.VCPUs}
 	if po.Links, err = o.readLinks(m); err == nil {
 		l, err = placement.Important(m, po)
@@ -96,9 +99,6 @@ func (o *Options) place() (m machine.Machine, l placement.List, j profiling.Job,
 	}
 	if err != nil {
 		return m, l, j, exit.BadInput(err)
-	}
-	if o.Machine == "" {
-		o.Machine = profiling.MachineType(source.LiveCPUModel(), len(m.Nodes), m.OnlineCPUs().Len())
 	}
 	j = profiling.Job{
 		Machine: o.Machine, Source: sourceHere(), Workload: o.Workload, Command: o.Command, VCPUs: o.VCPUs, Links: l.Links, Metric: o.Metric,

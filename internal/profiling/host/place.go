@@ -31,6 +31,9 @@ func Place(ctx context.Context, o Options, stderr io.Writer) (r profiling.Placed
 		return r, exit.BadInput(err)
 	}
 	_, l, job, err := o.place()
+	if m.Machine != o.Machine { // the reason for what is wrong with the placements, too
+		err = exit.BadInput(fmt.Errorf("%s: %w", o.Model, m.Fits(model.Use{Machine: o.Machine})))
+	}
 	if err != nil {
 		return r, err
 	}
