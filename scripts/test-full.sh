@@ -23,7 +23,7 @@ piece() { # name, command…
 	echo "test-full: $name"
 	start=$(date +%s)
 	if "$@" > "$out/$name.log" 2>&1; then
-		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|figures compared\|boots answered\|flips at\|steps while it bound\|of CPU time a round\|qemu10: ready\|Debian answered' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
+		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|figures compared\|boots answered\|flips at\|steps while it bound\|of CPU time a round\|qemu10: ready\|Debian answered\|programs: the model' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
 	else
 		failed=1
 		echo "test-full: $name FAILED, see $out/$name.log" >&2
@@ -58,6 +58,7 @@ piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go tes
 piece strategies env HOMENODE_STRATEGIES=all go test -count=1 -timeout 60m -run TestStrategyB -v ./internal/sim/runner
 piece measured scripts/check-measured.sh
 piece model scripts/model.sh test
+piece profile scripts/bench-profile.sh
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh
 {
 	echo "commit $commit, seed $seed, $(date -u +%Y-%m-%dT%H:%MZ)"

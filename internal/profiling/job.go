@@ -147,26 +147,30 @@ func (s State) Open() (open []experiment.Run) {
 }
 
 // Left estimates the time of the runs that are still to be done: what a run in the same
-// placement took; else the mean of all; before the first, what was asked for.
-func (s State) Left() time.Duration {
+// placement took; else the mean of all; before the first, what was asked for. Nothing is
+// known of a program that ends by itself before it ran.
+func (s State) Left() (left time.Duration, known bool) {
 	sum, by, count := 0.0, map[int]float64{}, map[int]int{}
 	for _, x := range s.Samples {
 		sum += x.Took
 		by[x.Placement] += x.Took
 		count[x.Placement]++
 	}
-	left := 0.0
+	if len(s.Samples) == 0 && s.Job.Metric.Ends() {
+		return 0, false
+	}
+	seconds := 0.0
 	for _, r := range s.Open() {
 		switch {
 		case count[r.Arm] > 0:
-			left += by[r.Arm] / float64(count[r.Arm])
+			seconds += by[r.Arm] / float64(count[r.Arm])
 		case len(s.Samples) > 0:
-			left += sum / float64(len(s.Samples))
+			seconds += sum / float64(len(s.Samples))
 		default:
-			left += s.Job.Each().Seconds()
+			seconds += s.Job.Each().Seconds()
 		}
 	}
-	return time.Duration(left * float64(time.Second))
+	return time.Duration(seconds * float64(time.Second)), true
 }
 
 // ErrConstant: the metric does not depend on the workload.

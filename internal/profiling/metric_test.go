@@ -21,7 +21,6 @@ func TestParseMetric(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "want time", "times": "want time", "time:": "want time", "command:": "want time", "file: ": "want time", "https://127.0.0.1/": "want time",
-		"http://example.com/": "this one", "http://10.0.0.1/": "this one", "http://127.0.0.1.example.com/": "this one", "http://": "this one",
 	} {
 		if _, err := ParseMetric(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

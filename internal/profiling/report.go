@@ -51,10 +51,7 @@ func How(source string) unit.Source {
 // NewReport is of a state.
 func NewReport(s State, l placement.List, outcome string) Report {
 	r := Report{Schema: ReportSchema, Outcome: outcome, How: How(s.Job.Source), Job: s.Job, Notes: []string{}, Order: []int{}, Results: []Standing{}}
-	r.Left = unit.Estimated(s.Left().Seconds(), "what was asked for, without moving the workload")
-	if len(s.Samples) > 0 {
-		r.Left = unit.Estimated(s.Left().Seconds(), "the measurements so far")
-	}
+	r.Left = s.left()
 	for _, run := range s.Job.Runs() {
 		r.Order = append(r.Order, run.Arm+1)
 	}
@@ -80,6 +77,17 @@ func NewReport(s State, l placement.List, outcome string) Report {
 		r.Retest = unit.Some(sum / float64(n))
 	}
 	return r
+}
+
+func (s State) left() unit.Value[float64] {
+	left, known := s.Left()
+	switch {
+	case !known:
+		return unit.UnknownValue[float64]("the program ends by itself, and did not run yet")
+	case len(s.Samples) == 0:
+		return unit.Estimated(left.Seconds(), "what was asked for, without moving the workload")
+	}
+	return unit.Estimated(left.Seconds(), "the measurements so far")
 }
 
 func (s State) speeds(placement int) (all []float64) {

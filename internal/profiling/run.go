@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/placement"
+	"homenode/internal/unit"
 )
 
 // Figures are what was measured in one placement.
@@ -34,7 +35,7 @@ type Tools struct {
 type Progress struct {
 	Done, All int
 	Next      placement.Placement
-	Left      time.Duration // by what the runs so far took
+	Left      unit.Opt[time.Duration] // by what the runs so far took
 }
 
 // ErrUnfinished: the state has what was measured, and the same command continues.
@@ -46,7 +47,7 @@ func Run(ctx context.Context, s State, l placement.List, subject Subject, tools 
 	all := len(s.Job.Runs())
 	for _, r := range s.Open() {
 		p := l.Placements[r.Arm]
-		tools.Tell(Progress{Done: len(s.Samples), All: all, Next: p, Left: s.Left()})
+		tools.Tell(Progress{Done: len(s.Samples), All: all, Next: p, Left: unit.OptOf(s.Left())})
 		began := tools.Now()
 		f, err := subject.Measure(ctx, p)
 		if err != nil {

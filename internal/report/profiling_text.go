@@ -20,9 +20,9 @@ func Profiled(w io.Writer, r profiling.Report, o render.TextOptions) error {
 	if r.Job.Workload == "" {
 		what = fmt.Sprintf("%q", r.Job.Command)
 	}
-	out.Wrapped("", fmt.Sprintf("%s: %s of %s with %s by %s, %s each after %s of warm-up, order by seed %d. Speeds are %s.",
+	out.Wrapped("", fmt.Sprintf("%s: %s of %s with %s by %s, %s, order by seed %d. Speeds are %s.",
 		profileHead[r.Outcome], render.Count(len(r.Order), "measurement"), render.Printable(what), render.Count(r.Job.VCPUs, "vCPU"), render.Printable(r.Job.Metric.String()),
-		render.Span(r.Job.For), render.Span(r.Job.Warm), r.Job.Seed, render.How(r.How)))
+		lengthOf(r.Job), r.Job.Seed, render.How(r.How)))
 	out.Line("")
 	t := render.Table{Columns: []render.Column{{Head: "#"}, {Head: "nodes", Left: true}, {Head: "CPUs", Left: true}, {Head: "speed/s"}, {Head: "of the\nbest"}, {Head: "two runs\ndiffer by"}, {Head: "scores", Left: true}}}
 	for _, s := range r.Results {
@@ -30,7 +30,9 @@ func Profiled(w io.Writer, r profiling.Report, o render.TextOptions) error {
 	}
 	out.Table(t)
 	out.Line("")
-	if r.Outcome != "complete" {
+	if r.Outcome != "complete" && !r.Left.Known() {
+		out.Wrapped("", "How long it takes is unknown: "+r.Left.From+".")
+	} else if r.Outcome != "complete" {
 		out.Wrapped("", fmt.Sprintf("The rest takes about %s (%s: %s).", render.Show(optional(r.Left), render.Seconds), render.How(r.Left.How), r.Left.From))
 	}
 	if v, ok := r.Retest.Get(); ok {
@@ -40,6 +42,14 @@ func Profiled(w io.Writer, r profiling.Report, o render.TextOptions) error {
 		out.Wrapped("", render.Printable(n))
 	}
 	return out.Flush(w, "profile")
+}
+
+// lengthOf is "10 s each after 5 s of warm-up".
+func lengthOf(j profiling.Job) string {
+	if j.Metric.Ends() {
+		return "a whole run each"
+	}
+	return fmt.Sprintf("%s each after %s of warm-up", render.Span(j.For), render.Span(j.Warm))
 }
 
 var profileHead = map[string]string{"planned": "Dry run: nothing is moved", "complete": "Complete", "unfinished": "Unfinished"}

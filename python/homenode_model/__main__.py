@@ -19,7 +19,9 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="homenode-model", description="Fits homenode's model of placements.")
     commands = top.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train", help="fit, evaluate, and write a model and its card")
-    train.add_argument("rows", type=Path, help="data set of 'homenode-lab sim placements --dataset'")
+    train.add_argument(
+        "rows", type=Path, nargs="+", help="data sets of 'homenode-lab sim placements --dataset' or 'homenode profile --rows'"
+    )
     train.add_argument("--model", type=Path, help="file for the model, as homenode reads it")
     train.add_argument("--card", type=Path, help="file for one page about the model; evaluates it")
     train.add_argument("--golden", type=Path, help="file for rows that homenode must reproduce")
@@ -35,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("homenode-model: --confidence is between 0 and 1, --trees 1 to 1000", file=sys.stderr)
         return 2
     try:
-        data = read(args.rows)
+        data = read(*args.rows)
     except BadData as err:
         print(f"homenode-model: {err}", file=sys.stderr)
         return 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the data set of 'homenode-lab sim placements'."""
+"""Reads data sets of 'homenode-lab sim placements' and 'homenode profile'."""
 
 from __future__ import annotations
 
@@ -68,8 +68,39 @@ class DataSet:
         )
 
 
-def read(path: Path) -> DataSet:
-    """Raises BadData, with the reason."""
+def read(first: Path, *more: Path) -> DataSet:
+    """Reads one or more files of the same machine as one. Raises BadData, with the reason."""
+    data = read_file(first)
+    for path in more:
+        data = join(data, read_file(path), path)
+    if (data.speed == data.speed[:, [0]]).all():
+        raise BadData(f"read {first}: every workload has the same speed in all placements: nothing can be learned")
+    return data
+
+
+def join(data: DataSet, other: DataSet, path: Path) -> DataSet:
+    """Both are of one machine, number of vCPUs, list of placements and source."""
+    for key in ("machine", "vcpus", "source"):
+        if data.about.get(key) != other.about.get(key):
+            raise BadData(f"read {path}: {key} is {other.about.get(key)}, of the first file {data.about.get(key)}")
+    if data.placements != other.placements:
+        raise BadData(f"read {path}: its placements are not those of the first file")
+    twice = sorted(set(data.workload) & set(other.workload))
+    if twice:
+        raise BadData(f"read {path}: workload {twice[0]} is in another file, too: name it with --application")
+    return DataSet(
+        *(
+            np.concatenate([getattr(data, name), getattr(other, name)])
+            for name in ("speed", "again", "counters", "application", "kind", "workload")
+        ),
+        data.placements,
+        data.about,
+        hashlib.sha256((data.sha256 + other.sha256).encode()).hexdigest(),
+    )
+
+
+def read_file(path: Path) -> DataSet:
+    """One file."""
     try:
         table = pq.read_table(path)
         raw = table.schema.metadata or {}
@@ -100,8 +131,6 @@ def read(path: Path) -> DataSet:
         if bad.any():
             row = int(np.argwhere(bad)[0][0])
             raise BadData(f"read {path}: {name} of {of_workload('workload')[row]} is not a number above 0")
-    if (speed == speed[:, [0]]).all():
-        raise BadData(f"read {path}: every workload has the same speed in all placements: nothing can be learned")
     placements = tuple(
         Placement(columns["nodes"][i], columns["cpus"][i], columns["scores"][i], int(columns["node_count"][i]))
         for i in range(count)

@@ -20,6 +20,7 @@ from homenode_model.fit import Forest, choose_pair, conformal, errors, forest, r
 
 GOLDEN = Path(__file__).parents[2] / "internal/model/testdata"
 ROWS = GOLDEN / "rows.parquet"
+PROFILE = GOLDEN.parents[1] / "profiling/host/testdata/profile.parquet"
 
 
 class Golden(unittest.TestCase):
@@ -59,6 +60,29 @@ class Data(unittest.TestCase):
             with self.assertRaisesRegex(BadData, "read"):
                 read(path)
             self.assertEqual(main(["train", str(path)]), 2)
+
+    def test_reads_profiles(self) -> None:
+        """What 'homenode profile' writes; the Go test of internal/profiling/host holds the file."""
+        data = read(PROFILE)
+        self.assertEqual(data.speed.tolist(), [[100.0, 110.0, 120.0, 130.0]])
+        self.assertEqual(data.again.tolist(), [[101.0, 111.0, 121.0, 131.0]])
+        self.assertEqual((data.about["source"], data.about["machine"]), ("measured", "fake, 8 nodes, 16 CPUs"))
+        self.assertEqual([p.node_count for p in data.placements], [2, 4, 4, 4])
+        ipc = data.counters[0, :, 6]
+        self.assertTrue(np.isnan(ipc[0]) and (ipc[1:] == 0.5).all())
+
+    def test_several_files(self) -> None:
+        table = pq.read_table(PROFILE)
+        names = table.schema.get_field_index("workload")
+        with tempfile.TemporaryDirectory() as folder:
+            other = Path(folder, "other.parquet")
+            pq.write_table(table.set_column(names, "workload", pa.array(["web"] * 4)), other)
+            both = read(PROFILE, other)
+            self.assertEqual(both.workload.tolist(), ["db", "web"])
+            self.assertNotEqual(both.sha256, read(PROFILE).sha256)
+        for want, more in (("is in another file", PROFILE), ("machine is", ROWS)):
+            with self.assertRaisesRegex(BadData, want):
+                read(PROFILE, more)
 
 
 class Fit(unittest.TestCase):

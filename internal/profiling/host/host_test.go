@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"homenode/internal/exit"
+	"homenode/internal/golden"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine/shapetest"
 	fitted "homenode/internal/model"
@@ -74,6 +75,18 @@ func TestMeterReads(t *testing.T) {
 	} {
 		if _, err := metric(t, text).read(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Only this host is asked.
+func TestOtherHosts(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"http://127.0.0.1:9/m": true, "http://[::1]:9/m": true, "http://localhost/": true,
+		"http://example.com/": false, "http://10.0.0.1/": false, "http://127.0.0.1.example.com/": false, "http://": false, "http://%": false,
+	} {
+		if _, err := withFlags(text, profiling.Metric{}); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
@@ -256,4 +269,32 @@ func TestProfileRefuses(t *testing.T) {
 	if !errors.Is(err, placement.ErrNoPlacement) || !strings.Contains(err.Error(), "nearest number") {
 		t.Errorf("%v", err)
 	}
+}
+
+// The rows of a finished profile are the file that python/tests reads.
+func TestRowsFile(t *testing.T) {
+	l := opteron(t)
+	ipc := 0.5
+	s := profiling.State{Schema: 1, Job: profiling.Job{
+		Machine: "fake, 8 nodes, 16 CPUs", Source: profiling.Measured, Workload: "/db", VCPUs: 4, Links: l.Links, Metric: profiling.Metric{Kind: profiling.IPC}, For: time.Second, Repeats: 2, Seed: 1,
+		Placements: fitted.PlacementsOf(l),
+	}}
+	for _, r := range s.Job.Runs() {
+		one := profiling.Sample{Placement: r.Arm, Repeat: r.Repeat, Speed: float64(100 + 10*r.Arm + r.Repeat), Took: 1}
+		if r.Arm > 0 {
+			one.Features.IPC = &ipc
+		}
+		s.Samples = append(s.Samples, one)
+	}
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	p := profile{o: &Options{Workload: "/db", Rows: path, Saved: path + ".json", Version: "test", CommandLine: "homenode profile"}, list: l}
+	r, err := p.end(s, nil)
+	if err != nil || r.Outcome != "complete" {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, filepath.Join("testdata", "profile.parquet"), got)
 }

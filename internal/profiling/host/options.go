@@ -78,6 +78,9 @@ func (o *Options) check() (err error) {
 
 func withFlags(text string, m profiling.Metric) (profiling.Metric, error) {
 	parsed, err := profiling.ParseMetric(text)
+	if err == nil && parsed.Kind == profiling.URL {
+		err = checkURL(parsed.Arg)
+	}
 	parsed.Pattern, parsed.Counter, parsed.LowerIsBetter = m.Pattern, m.Counter, m.LowerIsBetter
 	return parsed, err
 }

@@ -19,6 +19,7 @@ import (
 	"homenode/internal/profiling"
 	"homenode/internal/render"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 )
 
 // Profile measures a command or a workload in every important placement. The report is to
@@ -109,16 +110,24 @@ func (w *workload) costs(ctx context.Context, l placement.List) (notes []string)
 func (p *profile) run(ctx context.Context, s profiling.State, subject profiling.Subject) (profiling.State, error) {
 	line := cli.NewStatusLine(p.stderr)
 	defer line.Clear()
-	fmt.Fprintf(p.stderr, "homenode: %s of %s, order by --seed %d; %s takes about %s\n", render.Count(len(s.Open()), "measurement"),
-		subjectOf(s.Job), s.Job.Seed, "the rest", render.Span(s.Left()))
+	cli.Tell(p.stderr, []string{fmt.Sprintf("%s of %s, in an order by --seed %d%s", render.Count(len(s.Open()), "measurement"), subjectOf(s.Job), s.Job.Seed, leftText(unit.OptOf(s.Left())))})
 	began := time.Now()
 	return profiling.Run(ctx, s, p.list, subject, profiling.Tools{
 		Save: p.save, Now: func() time.Duration { return time.Since(began) },
 		Tell: func(g profiling.Progress) {
-			text := fmt.Sprintf("[%d/%d] on nodes %s, about %s left", g.Done+1, g.All, g.Next.Nodes, render.Span(g.Left.Round(time.Second)))
+			text := fmt.Sprintf("[%d/%d] on nodes %s%s", g.Done+1, g.All, g.Next.Nodes, leftText(g.Left))
 			line.ShowBar(cli.Bar{Head: "profile ", Share: float64(g.Done) / float64(g.All), Tail: " " + text}, strconv.Itoa(g.Done), "homenode: "+text)
 		},
 	})
+}
+
+// leftText is ", about 12 s left".
+func leftText(left unit.Opt[time.Duration]) string {
+	d, known := left.Get()
+	if !known {
+		return ""
+	}
+	return ", about " + render.Span(d.Round(time.Second)) + " left"
 }
 
 func (p *profile) save(s profiling.State) error {
