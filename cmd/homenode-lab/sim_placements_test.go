@@ -58,9 +58,28 @@ func TestSimPlacements(t *testing.T) {
 	}
 }
 
+// A machine of the lab has the placements that its guest has, whatever memory the guest has.
+func TestSimPlacementsOfShape(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	out, errs, code := simPlacements(t, "--shape", "opteron", "--vcpus", "4", "--dataset", path, "-o", "json")
+	var sum placements.Summary
+	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != exit.Done || len(sum.Placements) != 4 || sum.Machine != "shape:opteron" {
+		t.Fatalf("code %d, %v, %+v, %s", code, err, sum, errs)
+	}
+	data, err := os.ReadFile(path)
+	if want := "homenode-lab sim placements --shape opteron --vcpus 4 "; err != nil || !bytes.Contains(data, []byte(want)) {
+		t.Errorf("%v, or the file has no %q", err, want)
+	}
+	rows, err := parquet.ReadFile[placements.Row](path)
+	if err != nil || len(rows) != 24 || rows[0].Source != "simulator" {
+		t.Errorf("%v, %d rows", err, len(rows))
+	}
+}
+
 func TestSimPlacementsRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no such machine":     {"--machine", "pdp-11"},
+		"unknown shape":       {"--shape", "pdp-11"},
 		"16 and 18":           {"--vcpus", "17"},
 		"want at least 1":     {"--workers", "0"},
 		"no such file":        {"--links", "/nonexistent"},

@@ -31,7 +31,7 @@ func profileCommand() *cobra.Command {
 		Short: "Measure a command or a running workload in every important placement",
 		Long: "Measures how fast CMD or a running workload is in every placement of 'homenode placements', --repeats\ntimes each, in random order. CMD is started in each; a workload's CPUs are set and its memory is moved\n" +
 			"along. At the end the workload is put back where it was; its memory goes back to the nodes it was on,\nwithout the order of pages. After a kill, 'homenode restore' puts the CPUs back.\n\n" +
-			"The same command continues after an interrupt: --resume names the file that is saved after each\nmeasurement. The rows are for python/homenode_model.\n\n" +
+			"The same command continues after an interrupt, from what is saved after each measurement. The rows are\nfor python/homenode_model.\n\n" +
 			"Metrics:\n  time            1 / the time that CMD takes\n  output          a number that CMD prints\n  command:LINE    a number that a shell command prints\n  file:PATH       a number in a file\n" +
 			"  http://…        a number that this host answers\n  ipc             instructions per cycle of the workload; spinning counts as work, so --no-spinning says\n                  that its threads block when they wait",
 		Example: "  homenode profile --vcpus 16 --dry-run -- ./solver input.dat\n  homenode profile --vcpus 16 --rows solver.parquet -- ./solver input.dat\n" +
@@ -46,7 +46,7 @@ func profileCommand() *cobra.Command {
 	cmd.Flags().Uint64Var(&f.Seed, "seed", 1, "seed of the order")
 	cmd.Flags().DurationVar(&f.Timeout, "timeout", 10*time.Minute, "time limit of CMD, if it is to end by itself; 0: no limit")
 	cmd.Flags().StringVar(&f.Rows, "rows", "", "Parquet file for the rows of a model")
-	cmd.Flags().StringVar(&f.Saved, "resume", "homenode-profile.json", "file with what was measured, until all is")
+	cmd.Flags().StringVar(&f.Saved, "saved", "", "file with what was measured, until all is; default: that of --rows with .unfinished")
 	cmd.Flags().StringVar(&f.Application, "application", "", "application's name in the rows; default: the workload's or the command's")
 	cmd.Flags().StringVar(&f.Kind, "kind", "", "kind of the application in the rows; default: the application")
 	cli.Writes(cmd, profiling.Report{})
@@ -83,7 +83,7 @@ func (f *profilingFlags) check(cmd *cobra.Command) (err error) {
 }
 
 func runProfile(cmd *cobra.Command, f profilingFlags, argv []string) error {
-	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "rows", "resume", "application", "kind")); err != nil {
+	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "rows", "saved", "application", "kind")); err != nil {
 		return exit.BadInput(err)
 	}
 	f.Command, f.Version = argv, cli.Version

@@ -28,7 +28,7 @@ const (
 homenode restore >/dev/null 2>&1; homenode-load control off; rm -f /tmp/prof*; rmdir /sys/fs/cgroup/prof/a /sys/fs/cgroup/prof; true`
 	// snapshotProfile prints every setting that profile and place may change.
 	snapshotProfile = `cd /sys/fs/cgroup; for d in prof prof/a; do for f in cpuset.cpus cpuset.mems cpuset.cpus.effective cpuset.mems.effective cgroup.subtree_control; do [ -e $d/$f ] && echo "$d $f $(cat $d/$f)"; done; done; cat cgroup.subtree_control`
-	profileLive     = `homenode profile --vcpus 2 --workload a --metric ipc --no-spinning --warm-up 20ms --for 100ms --resume /tmp/prof-state.json --rows /tmp/prof.parquet`
+	profileLive     = `homenode profile --vcpus 2 --workload a --metric ipc --no-spinning --warm-up 20ms --for 100ms --saved /tmp/prof-state.json --rows /tmp/prof.parquet`
 )
 
 // A running workload is measured in both placements. A kill -9 in the middle leaves nothing

@@ -82,7 +82,7 @@ func TestLabProfilePrograms(t *testing.T) {
 // profiled runs 'homenode profile', and reads its rows.
 func profiled(t *testing.T, g *Guest, name, metric, command string) ([]profiling.Row, string) {
 	t.Helper()
-	args := append([]string{"profile", "--vcpus", "4", "--metric", metric, "--application", name, "--resume", "/tmp/profile-state.json", "--rows", "/tmp/profile.parquet", "-o", "json", "--"}, strings.Fields(command)...)
+	args := append([]string{"profile", "--vcpus", "4", "--metric", metric, "--application", name, "--saved", "/tmp/profile-state.json", "--rows", "/tmp/profile.parquet", "-o", "json", "--"}, strings.Fields(command)...)
 	r, err := g.Run(t.Context(), append([]string{"homenode"}, args...)...)
 	if err != nil || r.Exit != 0 {
 		t.Fatalf("%s: exit %d, %v\n%s%s", name, r.Exit, err, r.Stdout, r.Stderr)

@@ -10,6 +10,7 @@ import (
 
 	"homenode/internal/experiment"
 	"homenode/internal/model"
+	"homenode/internal/placement"
 	"homenode/internal/schema"
 	"homenode/internal/set"
 )
@@ -22,14 +23,29 @@ type Job struct {
 	Command  []string `json:"command,omitempty"`
 	VCPUs    int      `json:"vcpus"`
 	Links    string   `json:"links"` // where the interconnect's score comes from
-	Metric   Metric   `json:"metric"`
+	Metric   Metric   `json:"speed_metric"`
 	// Warm is left out of each measurement, For is measured.
 	Warm    time.Duration `json:"warm_up_ns"`
 	For     time.Duration `json:"measure_ns"`
 	Repeats int           `json:"repeats"`
 	Seed    uint64        `json:"seed"`
-	// Placements are those that are measured, as a model names them.
-	Placements []model.Placement `json:"placements"`
+	// Placements are those that are measured.
+	Placements []Candidate `json:"placements"`
+}
+
+// Candidate is a placement as a model names it.
+type Candidate struct {
+	Nodes  string `json:"nodes"`
+	CPUs   string `json:"cpus"`
+	Scores string `json:"scores_text"`
+}
+
+// CandidatesOf are those of a list.
+func CandidatesOf(l placement.List) (all []Candidate) {
+	for _, p := range model.PlacementsOf(l) {
+		all = append(all, Candidate(p))
+	}
+	return all
 }
 
 // MachineType tells machines apart that are not alike: a model is of one type.

@@ -59,8 +59,8 @@ type Placed struct {
 	Costs      []Cost      `json:"costs"`
 	Probes     []Probe     `json:"probes"`
 	Outlooks   []Outlook   `json:"outlooks"`
-	Target     float64     `json:"target_speed"` // relative to the first probe
-	Chosen     int         `json:"chosen"`       // number of the placement; 0: none
+	Target     float64     `json:"target_speed"`  // relative to the first probe
+	Chosen     int         `json:"chosen_number"` // number of the placement; 0: none
 	// Reached is the speed after the move, relative to the first probe.
 	Reached unit.Opt[float64] `json:"reached_speed"`
 	Notes   []string          `json:"notes"`

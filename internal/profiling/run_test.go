@@ -15,7 +15,6 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/machine"
 	"homenode/internal/machine/shapetest"
-	"homenode/internal/model"
 	"homenode/internal/placement"
 )
 
@@ -32,7 +31,7 @@ func opteron(t testing.TB) (machine.Machine, placement.List) {
 func job(l placement.List) Job {
 	return Job{
 		Machine: "fake, 8 nodes, 16 CPUs", Source: Measured, Workload: "/a", VCPUs: 4, Links: l.Links, Metric: Metric{Kind: File, Arg: "/x"},
-		Warm: time.Second, For: 2 * time.Second, Repeats: 2, Seed: 7, Placements: model.PlacementsOf(l),
+		Warm: time.Second, For: 2 * time.Second, Repeats: 2, Seed: 7, Placements: CandidatesOf(l),
 	}
 }
 

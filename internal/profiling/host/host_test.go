@@ -19,7 +19,6 @@ import (
 	"homenode/internal/golden"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine/shapetest"
-	fitted "homenode/internal/model"
 	"homenode/internal/placement"
 	"homenode/internal/profiling"
 	"homenode/internal/set"
@@ -195,7 +194,7 @@ func TestUntouched(t *testing.T) {
 func TestOpenState(t *testing.T) {
 	l := opteron(t)
 	j := profiling.Job{
-		Machine: "x", Source: profiling.Measured, Command: []string{"a"}, VCPUs: 4, Metric: profiling.Metric{Kind: profiling.Time}, For: time.Second, Repeats: 2, Placements: fitted.PlacementsOf(l),
+		Machine: "x", Source: profiling.Measured, Command: []string{"a"}, VCPUs: 4, Metric: profiling.Metric{Kind: profiling.Time}, For: time.Second, Repeats: 2, Placements: profiling.CandidatesOf(l),
 	}
 	o := Options{Saved: filepath.Join(t.TempDir(), "state.json")}
 	s, err := o.openState(j)
@@ -231,6 +230,7 @@ func TestOptionsCheck(t *testing.T) {
 		"--vcpus":         {Command: []string{"a"}, MetricText: "time"},
 		"--no-spinning":   {Workload: "a", VCPUs: 1, MetricText: "ipc"},
 		"want time":       {Workload: "a", VCPUs: 1, MetricText: "speed"},
+		"--rows":          {Workload: "a", VCPUs: 1, MetricText: "file:/x"},
 		"--timeout":       {Command: []string{"a"}, VCPUs: 1, MetricText: "time", Timeout: -1},
 		"both have bandw": {Command: []string{"a"}, VCPUs: 1, MetricText: "time", Links: "l", Profile: "p"},
 	} {
@@ -277,7 +277,7 @@ func TestRowsFile(t *testing.T) {
 	ipc := 0.5
 	s := profiling.State{Schema: 1, Job: profiling.Job{
 		Machine: "fake, 8 nodes, 16 CPUs", Source: profiling.Measured, Workload: "/db", VCPUs: 4, Links: l.Links, Metric: profiling.Metric{Kind: profiling.IPC}, For: time.Second, Repeats: 2, Seed: 1,
-		Placements: fitted.PlacementsOf(l),
+		Placements: profiling.CandidatesOf(l),
 	}}
 	for _, r := range s.Job.Runs() {
 		one := profiling.Sample{Placement: r.Arm, Repeat: r.Repeat, Speed: float64(100 + 10*r.Arm + r.Repeat), Took: 1}

@@ -15,7 +15,6 @@ import (
 	"homenode/internal/kernel/unix"
 	"homenode/internal/lab/model"
 	"homenode/internal/machine"
-	fitted "homenode/internal/model"
 	"homenode/internal/placement"
 	"homenode/internal/profiling"
 	"homenode/internal/source"
@@ -58,6 +57,9 @@ type Options struct {
 
 // check reads the metric, and refuses what does not go together.
 func (o *Options) check() (err error) {
+	if o.Saved == "" && o.Rows != "" {
+		o.Saved = o.Rows + ".unfinished"
+	}
 	if o.Metric, err = withFlags(o.MetricText, o.Metric); err != nil {
 		return err
 	}
@@ -70,6 +72,8 @@ func (o *Options) check() (err error) {
 		return errors.New("--metric ipc counts spinning as work: name another metric, or say that its threads block when they wait: --no-spinning")
 	case o.Timeout < 0:
 		return fmt.Errorf("--timeout %v: it cannot be negative", o.Timeout)
+	case o.Workload != "" && o.Model == "" && o.Saved == "" && !o.DryRun:
+		return errors.New("--rows is missing: name a file for the rows, or one for what is measured with --saved: it also has where the workload's memory was")
 	case o.Links != "" && o.Profile != "":
 		return errors.New("--links and --profile both have bandwidths between nodes: give one of them")
 	}
@@ -105,7 +109,7 @@ func (o *Options) place() (m machine.Machine, l placement.List, j profiling.Job,
 	}
 	j = profiling.Job{
 		Machine: o.Machine, Source: sourceHere(), Workload: o.Workload, Command: o.Command, VCPUs: o.VCPUs, Links: l.Links, Metric: o.Metric,
-		Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, Placements: fitted.PlacementsOf(l),
+		Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, Placements: profiling.CandidatesOf(l),
 	}
 	return m, l, j, exit.BadInput(j.Check())
 }
@@ -135,19 +139,22 @@ func sourceHere() string {
 // openState reads a saved state of this job, or starts one.
 func (o *Options) openState(j profiling.Job) (s profiling.State, err error) {
 	s = profiling.State{Schema: profiling.StateSchema, Job: j, Samples: []profiling.Sample{}}
+	if o.Saved == "" {
+		return s, nil
+	}
 	data, err := unix.ReadAtMost(o.Saved, profiling.MaxState)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, cli.CanReplace("--resume", o.Saved)
+		return s, cli.CanReplace("--saved", o.Saved)
 	}
 	if err != nil {
-		return s, fmt.Errorf("read --resume: %w", err)
+		return s, fmt.Errorf("read --saved: %w", err)
 	}
 	old, err := profiling.DecodeState(data)
 	switch {
 	case err != nil:
-		return s, fmt.Errorf("%s: %w: name another file with --resume", o.Saved, err)
+		return s, fmt.Errorf("%s: %w: name another file with --saved", o.Saved, err)
 	case !old.Job.Same(j):
-		return s, fmt.Errorf("%s has another profile, of %s: name another file with --resume, or remove it", o.Saved, subjectOf(old.Job))
+		return s, fmt.Errorf("%s has another profile, of %s: name another file with --saved, or remove it", o.Saved, subjectOf(old.Job))
 	}
 	o.resumes = true
 	return old, nil
@@ -171,8 +178,9 @@ func (o *Options) application() string {
 	return filepath.Base(o.Command[0])
 }
 
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// forget removes the state of a finished profile.
+func (o *Options) forget() error {
+	if err := os.Remove(o.Saved); o.Saved != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

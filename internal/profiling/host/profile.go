@@ -131,6 +131,9 @@ func leftText(left unit.Opt[time.Duration]) string {
 }
 
 func (p *profile) save(s profiling.State) error {
+	if p.o.Saved == "" {
+		return nil
+	}
 	data, err := s.Encode()
 	if err != nil {
 		return err
@@ -142,12 +145,15 @@ func (p *profile) save(s profiling.State) error {
 func (p *profile) end(s profiling.State, err error) (profiling.Report, error) {
 	if err == nil && len(s.Open()) == 0 {
 		if err = p.write(s); err == nil {
-			err = removeIfThere(p.o.Saved)
+			err = p.o.forget()
 		}
 		return p.report(s, "complete"), err
 	}
 	if errors.Is(err, profiling.ErrUnfinished) {
-		return p.report(s, "unfinished"), exit.With(exit.Partly, fmt.Errorf("%w: the same command continues from %s", err, p.o.Saved))
+		if p.o.Saved != "" {
+			err = fmt.Errorf("%w: the same command continues from %s", err, p.o.Saved)
+		}
+		return p.report(s, "unfinished"), exit.With(exit.Partly, err)
 	}
 	if errors.Is(err, kernel.ErrGone) || errors.Is(err, profiling.ErrConstant) {
 		err = exit.BadInput(err)
