@@ -11,6 +11,7 @@ import (
 	"homenode/internal/experiment"
 	"homenode/internal/model"
 	"homenode/internal/placement"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/set"
 )
@@ -53,7 +54,7 @@ func MachineType(cpuModel string, nodes, cpus int) string {
 	if cpuModel == "" {
 		cpuModel = "unknown CPU"
 	}
-	return fmt.Sprintf("%s, %d nodes, %d CPUs", cpuModel, nodes, cpus)
+	return fmt.Sprintf("%s, %d %s, %d %s", cpuModel, nodes, render.Plural(nodes, "node"), cpus, render.Plural(cpus, "CPU"))
 }
 
 const (
