@@ -26,10 +26,11 @@ const answerLimit = 5 * time.Second
 type meter struct {
 	profiling.Metric
 	client http.Client
+	wait   func(ctx context.Context, d time.Duration) error
 }
 
 func newMeter(m profiling.Metric) *meter {
-	return &meter{m, http.Client{
+	return &meter{Metric: m, wait: sleep, client: http.Client{
 		Timeout: answerLimit, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("it redirects: name the address itself")
@@ -121,7 +122,7 @@ func (m *meter) over(ctx context.Context, length time.Duration) (float64, error)
 		if m.Counter {
 			wait = length - at
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := m.wait(ctx, wait); err != nil {
 			return 0, err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/model"
-	"homenode/internal/placement"
 	"homenode/internal/profiling"
 	"homenode/internal/render"
 	"homenode/internal/unit"
@@ -55,7 +54,7 @@ func Place(ctx context.Context, o Options, stderr io.Writer) (r profiling.Placed
 	if r.Outcome == profiling.Stays {
 		r.Notes = append(r.Notes, w.notes...)
 	}
-	return r, ended(ctx, r, l, err)
+	return r, ended(ctx, r, err)
 }
 
 func readModel(path string) (m model.Model, err error) {
@@ -88,8 +87,10 @@ func MoveTime(v unit.Value[float64]) string {
 }
 
 // ended is the exit code of what is shown.
-func ended(ctx context.Context, r profiling.Placed, l placement.List, err error) error {
+func ended(ctx context.Context, r profiling.Placed, err error) error {
 	switch {
+	case ctx.Err() != nil && r.Outcome == "":
+		return interrupted(ctx, err)
 	case ctx.Err() != nil:
 		return exit.With(exit.Partly, errors.Join(errors.New("interrupted: the workload is back where it was"), ignoreCanceled(err)))
 	case errors.Is(err, kernel.ErrGone), errors.Is(err, profiling.ErrConstant):

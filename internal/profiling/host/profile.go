@@ -24,7 +24,23 @@ import (
 
 // Profile measures a command or a workload in every important placement. The report is to
 // be shown unless it has no outcome.
-func Profile(ctx context.Context, o Options, stderr io.Writer) (r profiling.Report, err error) {
+func Profile(ctx context.Context, o Options, stderr io.Writer) (profiling.Report, error) {
+	r, err := profileOf(ctx, o, stderr)
+	if r.Outcome == "" {
+		err = interrupted(ctx, err)
+	}
+	return r, err
+}
+
+// interrupted says that nothing was done yet when it was stopped.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return exit.With(exit.Failed, errors.New("interrupted before anything was changed"))
+}
+
+func profileOf(ctx context.Context, o Options, stderr io.Writer) (r profiling.Report, err error) {
 	if err := o.check(); err != nil {
 		return r, exit.BadInput(err)
 	}

@@ -63,6 +63,7 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 		return nil, exit.BadInput(err)
 	}
 	w := &workload{id: id, meter: newMeter(o.Metric), rate: o.Rate, profile: o.Profile, move: moveLive}
+	w.meter.wait = w.wait
 	beside := agent.Beside{Dir: o.State}
 	if err := beside.Look(); err != nil {
 		return nil, exit.Precondition(err)
@@ -192,7 +193,7 @@ func (w *workload) Measure(ctx context.Context, p placement.Placement) (f profil
 		return f, err
 	}
 	if err = w.bring(ctx, p.Nodes); err == nil {
-		err = sleep(ctx, w.job.Warm)
+		err = w.wait(ctx, w.job.Warm)
 	}
 	if err == nil {
 		f, err = w.figures(ctx)
@@ -205,8 +206,21 @@ func (w *workload) Measure(ctx context.Context, p placement.Placement) (f profil
 
 // gone says that the workload has ended.
 func (w *workload) gone() bool {
-	_, err := kernel.FindWorkload(kernel.At("/"), w.id)
-	return errors.Is(err, kernel.ErrGone)
+	found, err := kernel.WorkloadsIn(kernel.At("/"), []string{kernel.Literal(w.id)})
+	return err == nil && !slices.Contains(found, w.id)
+}
+
+// wait lets time pass, and notices when the workload ends meanwhile.
+func (w *workload) wait(ctx context.Context, d time.Duration) error {
+	for until := time.Now().Add(d); ; {
+		left := time.Until(until)
+		if err := sleep(ctx, min(left, gap)); err != nil || left <= gap {
+			return err
+		}
+		if w.gone() {
+			return fmt.Errorf("workload %s has ended (%w)", w.id, kernel.ErrGone)
+		}
+	}
 }
 
 // figures measures the workload where it is, with the features of a window as long.
@@ -215,7 +229,7 @@ func (w *workload) figures(ctx context.Context) (f profiling.Figures, err error)
 		return f, err
 	}
 	if w.meter.Kind == profiling.IPC {
-		err = sleep(ctx, w.job.For)
+		err = w.wait(ctx, w.job.For)
 	} else {
 		f.Speed, err = w.meter.over(ctx, w.job.For)
 	}
