@@ -17,6 +17,7 @@ import (
 
 	"homenode/internal/exit"
 	"homenode/internal/golden"
+	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/placement"
@@ -187,6 +188,34 @@ func TestUntouched(t *testing.T) {
 	w.note("a")
 	if notes, err := w.Back(); err != nil || len(notes) != 1 {
 		t.Errorf("%v, %v", notes, err)
+	}
+}
+
+// reads is a reader of a workload on these CPUs.
+type reads struct{ cpus set.CPUSet }
+
+func (r reads) Read(context.Context) (window.Window, error) {
+	return window.Window{Length: time.Second, Workloads: []window.Workload{{ID: "/a", Binding: window.Binding{CPUs: r.cpus}}}}, nil
+}
+
+func (reads) Close() {}
+
+// A measurement on other CPUs than were set does not count.
+func TestMeasuredElsewhere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ops")
+	if err := os.WriteFile(file, []byte("17\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w := &workload{id: "/a", meter: metric(t, "file:"+file), job: profiling.Job{For: time.Millisecond}, reader: reads{set.FromCPUs(0, 1)}}
+	if f, err := w.figures(context.Background(), set.FromCPUs(0, 1)); err != nil || f.Speed != 17 {
+		t.Errorf("%v, %v", f.Speed, err)
+	}
+	if _, err := w.figures(context.Background(), set.FromCPUs(0)); err == nil || !strings.Contains(err.Error(), "another process changed its cpuset") {
+		t.Errorf("%v", err)
+	}
+	w.id = "/b"
+	if _, err := w.figures(context.Background(), set.FromCPUs(0)); !errors.Is(err, kernel.ErrGone) {
+		t.Errorf("ended: %v", err)
 	}
 }
 

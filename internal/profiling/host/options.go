@@ -17,6 +17,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/placement"
 	"homenode/internal/profiling"
+	"homenode/internal/render"
 	"homenode/internal/source"
 	"homenode/internal/unit"
 )
@@ -162,9 +163,9 @@ func (o *Options) openState(j profiling.Job) (s profiling.State, err error) {
 
 func subjectOf(j profiling.Job) string {
 	if j.Workload != "" {
-		return fmt.Sprintf("workload %s with %d vCPUs", j.Workload, j.VCPUs)
+		return fmt.Sprintf("workload %s with %s", j.Workload, render.Count(j.VCPUs, "vCPU"))
 	}
-	return fmt.Sprintf("%q with %d vCPUs", j.Command, j.VCPUs)
+	return fmt.Sprintf("%q with %s", j.Command, render.Count(j.VCPUs, "vCPU"))
 }
 
 // application names what is measured, for the rows.

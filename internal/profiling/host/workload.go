@@ -196,7 +196,7 @@ func (w *workload) Measure(ctx context.Context, p placement.Placement) (f profil
 		err = w.wait(ctx, w.job.Warm)
 	}
 	if err == nil {
-		f, err = w.figures(ctx)
+		f, err = w.figures(ctx, p.CPUs)
 	}
 	if err != nil && !errors.Is(err, kernel.ErrGone) && ctx.Err() == nil && w.gone() {
 		err = fmt.Errorf("workload %s has ended: %w", w.id, err)
@@ -224,7 +224,7 @@ func (w *workload) wait(ctx context.Context, d time.Duration) error {
 }
 
 // figures measures the workload where it is, with the features of a window as long.
-func (w *workload) figures(ctx context.Context) (f profiling.Figures, err error) {
+func (w *workload) figures(ctx context.Context, cpus set.CPUSet) (f profiling.Figures, err error) {
 	if _, _, err = w.look(ctx); err != nil {
 		return f, err
 	}
@@ -239,6 +239,9 @@ func (w *workload) figures(ctx context.Context) (f profiling.Figures, err error)
 	win, one, err := w.look(ctx)
 	if err != nil {
 		return f, err
+	}
+	if now := one.Binding.CPUs; now != cpus {
+		return f, fmt.Errorf("%s was measured on CPUs %s, not on %s: another process changed its cpuset meanwhile", w.id, now, cpus)
 	}
 	f.Features = profiling.Observe(&one, win.Length)
 	if w.meter.Kind != profiling.IPC {
