@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     error = None
     if args.card:
-        result = evaluate(data, pair, third, args.confidence)
+        result = evaluate(data, pair, third, args.confidence, args.trees)
         error = next(a.by_kind for a in result.arms if a.name == NESTED)
         for arm in result.arms:
             print(f"{arm.name}: {arm.by_kind:.4f} a kind left out, {arm.by_application:.4f} an application")
