@@ -80,6 +80,9 @@ class Forest:
     # With this confidence, speed is within prediction x (1 +- interval_).
     interval_: Floats
     confidence: float
+    # measured / predicted of the rows that gave interval_, ascending, by placement: bounds of
+    # any confidence follow from them.
+    ratios_: Floats
 
     def predict(self, data: DataSet) -> Floats:
         return np.asarray(self.trees_.predict(ratios(data, self.probes)), dtype=np.float64)
@@ -92,10 +95,15 @@ def split(groups: Texts, share: float, seed: int) -> np.ndarray:
     return np.isin(groups, names[: max(1, round(share * len(names)))])
 
 
-def conformal(data: DataSet, predicted: Floats, baseline: int, confidence: float) -> Floats:
+def against(data: DataSet, predicted: Floats, baseline: int) -> Floats:
+    """measured / predicted, ascending by placement, where measured is another run than the probes."""
+    return np.asarray(np.sort(data.again / (predicted * data.speed[:, [baseline]]), axis=0), dtype=np.float64)
+
+
+def conformal(ratios: Floats, confidence: float) -> Floats:
     """The quantile of |measured / predicted - 1| on rows that the forest has not seen: the
     ceil((n + 1) x confidence)-th smallest (split-conformal prediction). Infinite: too few rows."""
-    off = np.sort(np.abs(data.again / (predicted * data.speed[:, [baseline]]) - 1), axis=0)
+    off = np.sort(np.abs(ratios - 1), axis=0)
     rank = int(np.ceil((len(off) + 1) * confidence))
     return off[rank - 1] if rank <= len(off) else np.full(off.shape[1], np.inf)
 
@@ -105,6 +113,6 @@ def fit(data: DataSet, probes: Probes, confidence: float, trees: int = TREES, se
     held = split(data.application, 0.25, seed)
     learn, check = data.keep(~held), data.keep(held)
     model = forest(trees).fit(ratios(learn, probes), targets(learn, probes[0]))
-    fitted = Forest(probes, model, np.empty(0), confidence)
-    interval = conformal(check, fitted.predict(check), probes[0], confidence)
-    return Forest(probes, model, interval, confidence)
+    predicted = np.asarray(model.predict(ratios(check, probes)), dtype=np.float64)
+    off = against(check, predicted, probes[0])
+    return Forest(probes, model, conformal(off, confidence), confidence, off)

@@ -18,8 +18,8 @@ import (
 //
 //  1. A domain has the cores with a CPU in use.
 //  2. A core has as much more of its L2 as cores that share the L2 are not in use, by the
-//     fullest L2 of its domain. That such cores also share a front end and an FPU (Opteron
-//     6272) is not modelled.
+//     fullest L2 of its domain. Such cores also share a front end and an FPU on the Opteron,
+//     which is not modelled.
 func systemOf(m machine.Machine, sys memsys.System, cpus set.CPUSet) memsys.System {
 	sys.Domains = slices.Clone(sys.Domains)
 	of := sim.Config{Machine: m, System: sys}.Domains()
