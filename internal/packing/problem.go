@@ -89,6 +89,22 @@ func New(m machine.Machine, links *placement.Links, containers []Container) (*Pr
 	return p, nil
 }
 
+// With is the same problem with other speeds and goals of its containers.
+func (p *Problem) With(containers []Container) (*Problem, error) {
+	q := *p
+	q.Containers = containers
+	for _, c := range containers {
+		at := p.lists[c.VCPUs]
+		if at == nil {
+			return nil, fmt.Errorf("container %.80s: %d vCPUs are no container's of the problem", c.Name, c.VCPUs)
+		}
+		if err := checkSpeeds(c.Speeds, len(at.list.Placements)); err != nil {
+			return nil, fmt.Errorf("container %.80s: %w", c.Name, err)
+		}
+	}
+	return &q, nil
+}
+
 func (p *Problem) add(c Container, links *placement.Links) error {
 	switch {
 	case c.Count < 1:
