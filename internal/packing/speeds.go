@@ -80,9 +80,9 @@ func Measured(speeds []float64, baseline int) ([]Speed, error) {
 	return all, nil
 }
 
-// Undecided says that a placement on fewer nodes than the fewest that meet the container's goal
-// may meet it too, by its interval: another probe could tell.
-func (p *Problem) Undecided(c Container) bool {
+// Undecided is the first placement on fewer nodes than the fewest that meet the container's
+// goal that may meet it too, by its interval: a run there would tell. false: there is none.
+func (p *Problem) Undecided(c Container) (placement int, ok bool) {
 	list := p.List(c.VCPUs).Placements
 	fewest := math.MaxInt
 	for i, s := range c.Speeds {
@@ -92,8 +92,8 @@ func (p *Problem) Undecided(c Container) bool {
 	}
 	for i, s := range c.Speeds {
 		if list[i].Nodes.Len() < fewest && s.High >= c.Goal && !p.Meets(s, c.Goal) {
-			return true
+			return i, true
 		}
 	}
-	return false
+	return 0, false
 }

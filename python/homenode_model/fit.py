@@ -73,7 +73,7 @@ def choose_third(data: DataSet, pair: Probes) -> Probes:
 
 @dataclass(frozen=True)
 class Forest:
-    """A fitted forest and how far it is off (split-conformal, by placement)."""
+    """A fitted forest and how far it is off (conformal with kinds left out, by placement)."""
 
     probes: Probes
     trees_: RandomForestRegressor
@@ -102,17 +102,20 @@ def against(data: DataSet, predicted: Floats, baseline: int) -> Floats:
 
 def conformal(ratios: Floats, confidence: float) -> Floats:
     """The quantile of |measured / predicted - 1| on rows that the forest has not seen: the
-    ceil((n + 1) x confidence)-th smallest (split-conformal prediction). Infinite: too few rows."""
+    ceil((n + 1) x confidence)-th smallest (conformal prediction). Infinite: too few rows."""
     off = np.sort(np.abs(ratios - 1), axis=0)
     rank = int(np.ceil((len(off) + 1) * confidence))
     return off[rank - 1] if rank <= len(off) else np.full(off.shape[1], np.inf)
 
 
-def fit(data: DataSet, probes: Probes, confidence: float, trees: int = TREES, seed: int = SEED) -> Forest:
-    """Three quarters of the applications fit the forest, the others give its intervals."""
-    held = split(data.application, 0.25, seed)
-    learn, check = data.keep(~held), data.keep(held)
-    model = forest(trees).fit(ratios(learn, probes), targets(learn, probes[0]))
-    predicted = np.asarray(model.predict(ratios(check, probes)), dtype=np.float64)
-    off = against(check, predicted, probes[0])
+def fit(data: DataSet, probes: Probes, confidence: float, trees: int = TREES) -> Forest:
+    """All rows fit the forest. The intervals are those of forests that have not seen a row's kind:
+    the next workload may be of no kind that was measured."""
+    model = forest(trees).fit(ratios(data, probes), targets(data, probes[0]))
+    predicted = np.empty(data.speed.shape)
+    for out in folds(data.kind if len(np.unique(data.kind)) > 1 else data.application):
+        learn = data.keep(~out)
+        other = forest(trees).fit(ratios(learn, probes), targets(learn, probes[0]))
+        predicted[out] = other.predict(ratios(data.keep(out), probes))
+    off = against(data, predicted, probes[0])
     return Forest(probes, model, conformal(off, confidence), confidence, off)

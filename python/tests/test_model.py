@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from homenode_model.__main__ import main
 from homenode_model.data import BadData, read
 from homenode_model.evaluate import Choice, choose

@@ -19,10 +19,10 @@ func Packing(w io.Writer, r placements.PackResult, o render.TextOptions) error {
 	p.Line("")
 	t := render.Table{Columns: []render.Column{
 		{Head: "policy", Left: true}, {Head: "packed"}, {Head: "meet\ntheir goal"}, {Head: "of the\noptimum"},
-		{Head: "queues with\na miss"}, {Head: "worst\nmiss"}, {Head: "nodes\nin use"}, {Head: "what it is", Left: true},
+		{Head: "queues with\na miss"}, {Head: "worst\nmiss"}, {Head: "nodes\nin use"}, {Head: "probes"}, {Head: "what it is", Left: true},
 	}}
 	for _, l := range r.Policies {
-		t.Add(l.Policy, strconv.Itoa(l.Packed), strconv.Itoa(l.Met), render.Percent(l.OfOptimum), render.Percent(l.Missed), render.Percent(l.Worst), render.Fixed(l.Nodes, 2), l.About)
+		t.Add(l.Policy, strconv.Itoa(l.Packed), strconv.Itoa(l.Met), render.Percent(l.OfOptimum), render.Percent(l.Missed), render.Percent(l.Worst), render.Fixed(l.Nodes, 2), render.Fixed(l.Probes, 2), l.About)
 	}
 	p.Table(t)
 	p.Line("")

@@ -38,21 +38,27 @@ const (
 	MostTrials = 100_000
 )
 
-// Packers are the arms of a trial, in the order in which they are shown.
+// packers are the arms of a trial, in the order in which they are shown. They return how many
+// placements of how many containers were measured, too.
 var packers = []struct {
 	name, about string
-	pack        func(t trial) packing.Packing
+	pack        func(t trial) (k packing.Packing, probes int)
 }{
-	{"ml", "ML: two probes, a third where it could decide", func(t trial) packing.Packing { return t.byThree.ML() }},
-	{"ml-two-probes", "ML without third probes", func(t trial) packing.Packing { return t.byTwo.ML() }},
-	{"exact", "exact solver, with ML's predictions", func(t trial) packing.Packing { return t.byThree.Exact() }},
-	{"conservative", "one container, unpinned", func(t trial) packing.Packing { return t.byThree.Conservative() }},
-	{"aggressive", "as many as fit, unpinned", func(t trial) packing.Packing { return t.byThree.Aggressive() }},
-	{"smart-aggressive", "as many as fit, pinned to few nodes", func(t trial) packing.Packing { return t.byThree.SmartAggressive() }},
-	{optimum, "exact solver, with true speeds alone", func(t trial) packing.Packing { return t.byTruth.Exact() }},
+	{"ml", "ML: two probes, a third where it could decide", func(t trial) (packing.Packing, int) { return t.byThree.ML(), 2*len(t.queue) + t.third }},
+	{"ml-two-probes", "ML without third probes", func(t trial) (packing.Packing, int) { return t.byTwo.ML(), 2 * len(t.queue) }},
+	{"ml-verified", "ML that measures what it chose, and what could decide", trial.verified},
+	{"exact", "exact solver, with ML's predictions", unprobed(func(t trial) packing.Packing { return t.byThree.Exact() })},
+	{"conservative", "one container, unpinned", unprobed(func(t trial) packing.Packing { return t.byThree.Conservative() })},
+	{"aggressive", "as many as fit, unpinned", unprobed(func(t trial) packing.Packing { return t.byThree.Aggressive() })},
+	{"smart-aggressive", "as many as fit, pinned to few nodes", unprobed(func(t trial) packing.Packing { return t.byThree.SmartAggressive() })},
+	{optimum, "exact solver, with true speeds alone", unprobed(func(t trial) packing.Packing { return t.byTruth.Exact() })},
 }
 
 const optimum = "optimum"
+
+func unprobed(pack func(trial) packing.Packing) func(trial) (packing.Packing, int) {
+	return func(t trial) (packing.Packing, int) { return pack(t), 0 }
+}
 
 // NewPack checks a configuration.
 func NewPack(c PackConfig) (PackConfig, error) {
@@ -169,7 +175,7 @@ func (t *trial) solveFor() error {
 	}
 	for i, q := range t.queue {
 		three[i].Speeds = two[i].Speeds
-		if t.byTwo.Undecided(two[i]) {
+		if _, ok := t.byTwo.Undecided(two[i]); ok {
 			t.third++
 			if three[i].Speeds, err = q.predict(1, t.c.Confidence); err != nil {
 				return err

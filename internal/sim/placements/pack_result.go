@@ -36,10 +36,11 @@ type PackLine struct {
 	Missed float64 `json:"trials_missed_ratio"`
 	Worst  float64 `json:"worst_miss_ratio"` // the largest share by which a goal is missed
 	Nodes  float64 `json:"mean_nodes"`       // in use
+	Probes float64 `json:"mean_probes"`      // placements that were measured, a container
 	// OfOptimum is Met / the optimum's containers, by true speeds alone.
 	OfOptimum float64 `json:"met_of_optimum_ratio"`
 
-	missed, nodes int
+	missed, nodes, probes int
 }
 
 func newPackResult(c PackConfig) *PackResult {
@@ -58,7 +59,7 @@ func (r *PackResult) add(arms []outcome) {
 	r.Third += (float64(arms[0].third)/float64(arms[0].wanted) - r.Third) / float64(r.Trials)
 	for i, o := range arms {
 		l := &r.Policies[i]
-		l.Wanted, l.Packed, l.nodes = l.Wanted+o.wanted, l.Packed+o.placed, l.nodes+o.nodes
+		l.Wanted, l.Packed, l.nodes, l.probes = l.Wanted+o.wanted, l.Packed+o.placed, l.nodes+o.nodes, l.probes+o.probes
 		missed := 0
 		for _, short := range o.short {
 			l.Worst = max(l.Worst, short)
@@ -83,6 +84,7 @@ func (r *PackResult) done() PackResult {
 	for i := range r.Policies {
 		l := &r.Policies[i]
 		l.Missed, l.Nodes = float64(l.missed)/float64(max(1, r.Trials)), float64(l.nodes)/float64(max(1, r.Trials))
+		l.Probes = float64(l.probes) / float64(max(1, l.Wanted))
 		if best > 0 {
 			l.OfOptimum = float64(l.Met) / float64(best)
 		}

@@ -21,7 +21,8 @@ const (
 // outcome is one arm of a trial.
 type outcome struct {
 	placed, nodes int
-	third         int
+	probes        int // placements that were measured, of all containers
+	third         int // containers that were asked for a third probe
 	wanted        int
 	// short is by how much of its goal each placed container is slower; below 0: faster.
 	short []float64
@@ -34,8 +35,8 @@ func (t trial) run(ctx context.Context) ([]outcome, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		k := arm.pack(t)
-		o := outcome{placed: len(k.Placed), nodes: k.UsedNodes(), third: t.third, wanted: len(t.queue)}
+		k, probes := arm.pack(t)
+		o := outcome{placed: len(k.Placed), nodes: k.UsedNodes(), probes: probes, third: t.third, wanted: len(t.queue)}
 		var err error
 		if o.short, err = t.together(k); err != nil {
 			return nil, fmt.Errorf("%s: %w", arm.name, err)
