@@ -249,8 +249,24 @@ func speedText(s packing.Speed) string {
 func (k Packing) leftLines(o PackedPolicy) (lines []string) {
 	for i, n := range o.Left {
 		if n > 0 {
-			lines = append(lines, fmt.Sprintf("not placed: %d of %s", n, render.Printable(k.Containers[i].Name)))
+			c := k.Containers[i]
+			lines = append(lines, fmt.Sprintf("not placed: %d of %s (%s)", n, render.Printable(c.Name), c.whyLeft(o.Policy)))
 		}
 	}
 	return lines
+}
+
+// whyLeft is the tightest reason why a policy leaves copies of a container.
+func (c PackedContainer) whyLeft(policy string) string {
+	switch byGoal := policy == packing.NameML || policy == packing.NameExact; {
+	case policy == packing.NameConservative:
+		return "one container has the machine"
+	case byGoal && len(c.Speeds) == 0:
+		return "its speed is unknown"
+	case byGoal && !c.Feasible:
+		return "no placement meets its goal"
+	case byGoal:
+		return "no free nodes where it meets its goal"
+	}
+	return "no room"
 }

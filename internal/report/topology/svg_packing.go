@@ -9,8 +9,8 @@ import (
 	"homenode/internal/render"
 )
 
-// SVG draws a card for each policy: the nodes, the CPUs that containers have, and who has them.
-// Unpinned containers are named above the nodes.
+// SVG draws a card for each policy: the nodes, the CPUs that containers have, and whose they
+// are. Unpinned containers have no CPUs of their own.
 func (k Packing) SVG(w io.Writer) error {
 	f := newFacts(k.m)
 	var c canvas
@@ -41,7 +41,8 @@ func (k Packing) SVG(w io.Writer) error {
 
 func (f facts) drawPacking(c *canvas, x, y, wide, high float64, one PackedPolicy) {
 	card := drawnCard{
-		title: fmt.Sprintf("%s: %d packed, %d meet, %d miss, %d unknown", one.Policy, one.Packed, one.Meet, one.Miss, one.Unknown),
+		title: one.Policy,
+		below: fmt.Sprintf("%d packed: %d meet, %d miss, %d unknown", one.Packed, one.Meet, one.Miss, one.Unknown),
 		used:  func(cpu int) bool { return one.has(cpu) },
 		head: func(node int) string {
 			for _, o := range one.Placed {
@@ -52,13 +53,8 @@ func (f facts) drawPacking(c *canvas, x, y, wide, high float64, one PackedPolicy
 			return fmt.Sprintf("node %d", node)
 		},
 	}
-	for _, o := range one.Placed {
-		if !o.Pinned {
-			card.below += " " + o.label()
-		}
-	}
-	if card.below != "" {
-		card.below = "unpinned:" + card.below
+	if len(one.Placed) > 0 && !one.Placed[0].Pinned {
+		card.title += " (unpinned)"
 	}
 	f.drawCard(c, x, y, wide, high, card)
 }

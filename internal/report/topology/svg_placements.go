@@ -18,6 +18,7 @@ const (
 	placeCPU  = 9.0
 	placeRow  = 12 // CPUs in a row of a node
 	placeHead = 38.0
+	placeName = 88.0 // "node 13: A12" fits
 )
 
 // PlacementsSVG draws each placement on the machine: CPUs in use are filled.
@@ -59,7 +60,10 @@ func (f facts) placeGrid() (columns int, wide, high float64) {
 	return columns, wide, high
 }
 
-func placeNodeWidth(cpus int) float64 { return float64(min(cpus, placeRow))*placeCPU + 8 }
+func placeNodeWidth(cpus int) float64 {
+	return max(placeName, float64(min(cpus, placeRow))*placeCPU+8)
+}
+
 func placeNodeHeight(cpus int) float64 {
 	return float64((cpus+placeRow-1)/placeRow)*placeCPU + 22
 }
