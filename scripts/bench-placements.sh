@@ -86,7 +86,7 @@ for each in machines:
             judge(f"{name}: {line['policy']}: queues with a goal missed by more than 5 %", line["trials_missed_ratio"], 0.01, f"of {p['trials']}")
             judge(f"{name}: {line['policy']}: containers that meet their goal, of the optimum's", line["met_of_optimum_ratio"], 0.9, "of them", least=True)
     for line in p["policies"]:
-        say(f"{name}: {line['policy']}: {line['packed']} packed, {line['met']} meet their goal ({line['met_of_optimum_ratio']:.1%} of the optimum), "
+        say(f"{name}: {line['policy']}: {line['packed']} packed, {line['goals_met']} meet their goal ({line['met_of_optimum_ratio']:.1%} of the optimum), "
             f"a miss in {line['trials_missed_ratio']:.1%} of the queues (worst {line['worst_miss_ratio']:.1%}), {line['mean_nodes']:.2f} nodes, {line['mean_probes']:.2f} probes a container")
 
 result = {"schema": 1, "commit": commit, "how": "times measured; the rest is modelled", "load": os.getloadavg()[0], "targets": targets, "packing": packing}

@@ -65,7 +65,7 @@ type PackedOne struct {
 	Nodes     set.NodeSet             `json:"nodes"`
 	CPUs      set.CPUSet              `json:"cpus"`
 	Placement int                     `json:"placement"` // from 1; 0: none that is important
-	Speed     unit.Opt[packing.Speed] `json:"speed"`
+	Speed     unit.Opt[packing.Speed] `json:"expected_speed"`
 	Meets     unit.Opt[bool]          `json:"meets"`
 
 	of int // container

@@ -31,7 +31,7 @@ type PackLine struct {
 	About  string `json:"about"`
 	Wanted int    `json:"wanted"` // containers
 	Packed int    `json:"packed"`
-	Met    int    `json:"met"` // containers that do not miss their goal
+	Met    int    `json:"goals_met"` // containers that do not miss their goal
 	// Missed is the share of trials in which a container misses its goal.
 	Missed float64 `json:"trials_missed_ratio"`
 	Worst  float64 `json:"worst_miss_ratio"` // the largest share by which a goal is missed
