@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"homenode/internal/machine"
 	"homenode/internal/machine/machinetest"
 	"homenode/internal/machine/shapetest"
+	"homenode/internal/model"
 	"homenode/internal/placement"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -244,5 +247,47 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := New(m, nil, nil); err == nil {
 		t.Error("nothing to pack is no error")
+	}
+}
+
+// A figure says how it is known: a probe is measured, a prediction estimated, or modelled where the
+// model was not trained on hardware.
+func TestPredicted(t *testing.T) {
+	data, err := os.ReadFile("../model/testdata/model.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]unit.Source{model.Simulator: unit.HowModelled, "lab": unit.HowModelled, "measured": unit.HowEstimated} {
+		m.Source = source
+		all, err := Predicted(&m, []float64{100, 110}, 0.9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range all {
+			probe := slices.Index(m.Forests[0].Probes, i)
+			switch {
+			case probe >= 0 && (s.How != unit.HowMeasured || s.Low != s.High || s.Speed != []float64{1, 1.1}[probe]):
+				t.Errorf("probe %d: %+v", probe, s)
+			case probe < 0 && (s.How != want || !(s.Low <= s.Speed && s.Speed <= s.High)):
+				t.Errorf("placement %d from %s: %+v", i, source, s)
+			}
+		}
+	}
+	for want, bad := range map[string]struct {
+		probes     []float64
+		confidence float64
+	}{
+		"the model takes 2 or 3":     {[]float64{1}, 0.9},
+		"more than the model knows":  {[]float64{1, 2}, 0.9999},
+		"confidence 2: want between": {[]float64{1, 2}, 2},
+		"measure it again":           {[]float64{1, 0}, 0.9},
+	} {
+		if _, err := Predicted(&m, bad.probes, bad.confidence); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
 	}
 }

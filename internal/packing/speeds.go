@@ -14,9 +14,12 @@ import (
 // are missed and the fewer containers are packed.
 const DefaultConfidence = 0.95
 
+// measured is the source of a model whose workloads ran on hardware.
+const measured = "measured"
+
 // Predicted are speeds from a model and the speeds of its probes, in any unit and in the order
 // of model.Forest.Probes. A probed placement's speed is the measured one. The others are
-// estimated, or modelled where the model was trained in the simulator.
+// estimated where the model was trained on hardware, else modelled.
 func Predicted(m *model.Model, probes []float64, confidence float64) ([]Speed, error) {
 	f, err := forestOf(m, len(probes))
 	if err != nil {
@@ -29,9 +32,9 @@ func Predicted(m *model.Model, probes []float64, confidence float64) ([]Speed, e
 	if err != nil {
 		return nil, err
 	}
-	how := unit.HowEstimated
-	if m.Source == model.Simulator {
-		how = unit.HowModelled
+	how := unit.HowModelled
+	if m.Source == measured {
+		how = unit.HowEstimated
 	}
 	speeds := make([]Speed, len(all))
 	for i, p := range all {

@@ -148,7 +148,7 @@ func (c PackConfig) draw(number int, all []catalog.Sharer, alone [][]Row) (trial
 		}
 		at := r.Below(len(all))
 		q := queued{sharer: all[at], goal: packGoals[r.Below(len(packGoals))], rows: alone[at], model: c.Models[all[at].Kind]}
-		q.baseline = q.rows[q.model.Forests[0].Probes[0]].SpeedTrue
+		q.baseline = trueSpeed(q.rows[q.model.Forests[0].Probes[0]])
 		t.queue = append(t.queue, q)
 	}
 	return t, t.solveFor()
@@ -161,7 +161,7 @@ func (t *trial) solveFor() error {
 		one := packing.Container{Name: fmt.Sprintf("%d-%s", i+1, q.sharer.Name), VCPUs: t.c.VCPUs, Goal: q.goal, Count: 1}
 		two[i], three[i], truth[i] = one, one, one
 		for _, r := range q.rows {
-			v := r.SpeedTrue / q.baseline
+			v := trueSpeed(r) / q.baseline
 			truth[i].Speeds = append(truth[i].Speeds, packing.Speed{Speed: v, Low: v, High: v, How: unit.HowModelled})
 		}
 		var err error
@@ -187,6 +187,8 @@ func (t *trial) solveFor() error {
 	}
 	return err
 }
+
+func trueSpeed(r Row) float64 { return r.SpeedTrue }
 
 func (q queued) predict(forest int, confidence float64) ([]packing.Speed, error) {
 	var probes []float64
