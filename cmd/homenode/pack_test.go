@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"homenode/internal/cli/clitest"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/model"
 )
 
@@ -92,6 +93,31 @@ func TestPackModel(t *testing.T) {
 		if code != 2 || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, want %q", c, code, stderr, want)
 		}
+	}
+}
+
+// A model of the simulator is used only where that is asked for, and what it predicts is marked.
+func TestPackSimulated(t *testing.T) {
+	dir := t.TempDir()
+	tree := machinetest.Unpack(t, machinetest.Dir(t)+"/64amd64-4p2n4ca2co-opteron6272.tar.bz2")
+	if err := os.CopyFS(filepath.Join(dir, "opteron"), tree); err != nil {
+		t.Fatal(err)
+	}
+	trained, err := filepath.Abs("../../internal/model/testdata/model.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := clitest.WriteFile(t, filepath.Join(dir, "containers.yaml"), "machine: {root: opteron, type: opteron-6272}\ncontainers:\n"+
+		"  - {name: web, vcpus: 16, goal: 0.9, count: 3, model: "+trained+", probes: [1210, 1302]}\n")
+	if code, stdout, stderr := runWith("pack", path); code != 2 || stdout != "" || !strings.Contains(stderr, "allow that explicitly") || !strings.Contains(stderr, "--simulated") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr := runWith("pack", path, "--simulated")
+	if (code != 0 && code != 3) || !strings.Contains(stdout, "trained in the simulator") || !strings.Contains(stdout, "modelled") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := runWith("pack", path, "--simulated", "--confidence", "0.9999"); code != 2 || !strings.Contains(stderr, "is more than the model knows") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"homenode/internal/model"
 	"homenode/internal/packing"
@@ -47,7 +48,7 @@ var packers = []struct {
 	{"ml", "ML: two probes, a third where it could decide", func(t trial) (packing.Packing, int) { return t.byThree.ML(), 2*len(t.queue) + t.third }},
 	{"ml-two-probes", "ML without third probes", func(t trial) (packing.Packing, int) { return t.byTwo.ML(), 2 * len(t.queue) }},
 	{"ml-verified", "ML that measures what it chose, and what could decide", trial.verified},
-	{"exact", "exact solver, with ML's predictions", unprobed(func(t trial) packing.Packing { return t.byThree.Exact() })},
+	{"exact", "exact solver, with ML's predictions", func(t trial) (packing.Packing, int) { return t.byThree.Exact(), 2*len(t.queue) + t.third }},
 	{"conservative", "one container, unpinned", unprobed(func(t trial) packing.Packing { return t.byThree.Conservative() })},
 	{"aggressive", "as many as fit, unpinned", unprobed(func(t trial) packing.Packing { return t.byThree.Aggressive() })},
 	{"smart-aggressive", "as many as fit, pinned to few nodes", unprobed(func(t trial) packing.Packing { return t.byThree.SmartAggressive() })},
@@ -70,22 +71,35 @@ func NewPack(c PackConfig) (PackConfig, error) {
 		return c, fmt.Errorf("%d trials: want 1 to %d", c.Trials, MostTrials)
 	}
 	for _, kind := range catalog.SharerKinds() {
-		m := c.Models[kind]
-		switch {
-		case m == nil:
-			return c, fmt.Errorf("there is no model without %s: make all with 'homenode-model folds'", kind)
-		case m.LeftOut != kind:
-			return c, fmt.Errorf("the model for %s was trained without %q: a model is judged on a kind that it has not seen: make all with 'homenode-model folds'", kind, m.LeftOut)
-		}
-		if err := m.Fits(model.Use{Machine: c.Name, List: c.list, Simulated: true}); err != nil {
+		if err := c.checkModel(kind, c.Models[kind]); err != nil {
 			return c, fmt.Errorf("model without %s: %w", kind, err)
-		}
-		if len(m.Forests) < 2 {
-			return c, fmt.Errorf("the model without %s has no third probe: make all with 'homenode-model folds'", kind)
 		}
 	}
 	c.base, err = packing.New(c.Machine, c.Links, []packing.Container{{Name: "any", VCPUs: c.VCPUs, Goal: 1, Count: 1}})
 	return c, err
+}
+
+// checkModel says why a model cannot judge workloads of a kind.
+func (c PackConfig) checkModel(kind string, m *model.Model) error {
+	const how = "make all with 'homenode-model folds'"
+	switch {
+	case m == nil:
+		return errors.New("there is none: " + how)
+	case m.LeftOut != kind:
+		return fmt.Errorf("it was trained without %q: a model is judged on a kind that it has not seen: %s", m.LeftOut, how)
+	case len(m.Forests) < 2:
+		return errors.New("it has no third probe: " + how)
+	}
+	if err := m.Fits(model.Use{Machine: c.Name, List: c.list, Simulated: true}); err != nil {
+		return err
+	}
+	for i := range m.Forests { // that it knows the confidence
+		alike := slices.Repeat([]float64{1}, len(m.Forests[i].Probes))
+		if _, err := packing.Predicted(m, alike, c.Confidence); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RunPack measures every workload alone, then runs the trials. tell gets how much is done.

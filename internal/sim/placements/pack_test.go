@@ -104,13 +104,14 @@ func TestQueues(t *testing.T) {
 
 func TestPackRefused(t *testing.T) {
 	for want, change := range map[string]func(*PackConfig){
-		"want 1 to":                func(c *PackConfig) { c.Trials = 0 },
-		"there is no model":        func(c *PackConfig) { delete(c.Models, "reads") },
-		"that it has not seen":     func(c *PackConfig) { c.Models["reads"].LeftOut = "" },
-		"is of another machine":    func(c *PackConfig) { c.Models["reads"].Machine = "pdp-11" },
-		"has no third probe":       func(c *PackConfig) { c.Models["reads"].Forests = c.Models["reads"].Forests[:1] },
-		"give a number above 0":    func(c *PackConfig) { c.VCPUs = 0 },
-		"0 applications: want 1 t": func(c *PackConfig) { c.Applications = 0 },
+		"want 1 to":                    func(c *PackConfig) { c.Trials = 0 },
+		"there is none":                func(c *PackConfig) { delete(c.Models, "reads") },
+		"that it has not seen":         func(c *PackConfig) { c.Models["reads"].LeftOut = "" },
+		"is of another machine":        func(c *PackConfig) { c.Models["reads"].Machine = "pdp-11" },
+		"is more than the model knows": func(c *PackConfig) { c.Confidence = 0.9999 },
+		"has no third probe":           func(c *PackConfig) { c.Models["reads"].Forests = c.Models["reads"].Forests[:1] },
+		"give a number above 0":        func(c *PackConfig) { c.VCPUs = 0 },
+		"0 applications: want 1 t":     func(c *PackConfig) { c.Applications = 0 },
 	} {
 		c := PackConfig{Config: config(t, catalog.Opteron, 16, 8), Models: folds(t), Trials: 12, Confidence: 0.9}
 		change(&c)
