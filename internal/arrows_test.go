@@ -43,7 +43,7 @@ journal | papers > papers/lakew papers/rao papers/measured
 sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix
 render/words
 control > actuate | replay | interference | profiling
-policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
+policy/mao | policy/numad | policy/brm | policy/vmmap | doctor | packing
 snapshot | render/field | model
 window/windowtest > window
 migration | placement

@@ -3,7 +3,9 @@
 # Runs python/homenode_model in a venv of its own (build/venv-model), which it installs at
 # the versions of python/requirements.txt:
 #   scripts/model.sh train rows.parquet --model model.json --card model.html
-#   scripts/model.sh test           its tests, with the golden files of internal/model
+#   scripts/model.sh folds rows.parquet --models folder
+#   scripts/model.sh check          types, lints and format of the package
+#   scripts/model.sh test           that, and its tests, with the golden files of internal/model
 #   scripts/model.sh golden         writes those golden files again
 set -eu
 cd "$(dirname "$0")/.."
@@ -24,13 +26,19 @@ golden() { # FOLDER
 	go run ./cmd/homenode-lab sim placements --applications 16 --dataset "$1/rows.parquet" >/dev/null
 	"$venv/bin/python" -m homenode_model train "$1/rows.parquet" --trees 5 --model "$1/model.json" --golden "$1/golden.json"
 }
+check() {
+	"$venv/bin/mypy" --strict --config-file python/pyproject.toml python/homenode_model &&
+		"$venv/bin/ruff" check -q --no-cache --config python/pyproject.toml python &&
+		"$venv/bin/ruff" format -q --no-cache --check --config python/pyproject.toml python
+}
 case ${1-} in
+check) check ;;
 golden)
 	folder=$(mktemp -d)
 	trap 'rm -rf "$folder"' EXIT
 	golden "$folder"
 	cp "$folder/rows.parquet" "$folder/model.json" "$folder/golden.json" internal/model/testdata/
 	;;
-test) exec "$venv/bin/python" -m unittest discover -s python/tests ;;
+test) check && exec "$venv/bin/python" -m unittest discover -s python/tests ;;
 *) exec "$venv/bin/python" -m homenode_model "$@" ;;
 esac

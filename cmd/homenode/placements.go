@@ -64,7 +64,7 @@ func showPlacements(cmd *cobra.Command, f placementFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.Links, err = f.readLinks(m); err != nil {
+	if f.Links, err = source.Bandwidths(f.links, f.profile, m, f.CPUModel()); err != nil {
 		return exit.BadInput(err)
 	}
 	l, err := placement.Important(m, f.Options)
@@ -91,21 +91,6 @@ func (f *placementFlags) check(cmd *cobra.Command) error {
 	}
 	f.Devices = machine.DeviceClass(f.devices)
 	return nil
-}
-
-// readLinks reads the bandwidths between nodes; nil: none are given.
-func (f placementFlags) readLinks(m machine.Machine) (*placement.Links, error) {
-	switch {
-	case f.links != "":
-		return source.Links(f.links)
-	case f.profile != "":
-		p, err := source.Profile(f.profile, m, f.CPUModel())
-		if err != nil {
-			return nil, err
-		}
-		return placement.MeasuredLinks(p)
-	}
-	return nil, nil
 }
 
 func (f placementFlags) write(out io.Writer, m machine.Machine, l placement.List) error {

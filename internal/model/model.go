@@ -47,7 +47,9 @@ type Model struct {
 	Workloads int    `json:"workloads"` // learned from
 	// Error is the mean relative error where a kind of workload was left out; nil: not
 	// measured.
-	Error      *float64    `json:"error"`
+	Error *float64 `json:"error"`
+	// LeftOut is the kind of workload that was left out, to judge the model on it; "": none.
+	LeftOut    string      `json:"left_out,omitempty"`
 	Placements []Placement `json:"placements"` // as placement.Important lists them
 	Forests    []Forest    `json:"forests"`    // the one with the fewest probes first
 }
@@ -67,7 +69,10 @@ type Forest struct {
 	// Interval is by placement: with this confidence a speed is within the prediction
 	// × (1 ± Interval). nil: there were too few workloads to know.
 	Interval []*float64 `json:"interval"`
-	Trees    []Tree     `json:"trees"`
+	// Ratios are measured / predicted speeds of the workloads that gave Interval, ascending, by
+	// placement. Other confidences follow from them (At). Older files have none.
+	Ratios [][]float64 `json:"ratios,omitempty"`
+	Trees  []Tree      `json:"trees"`
 }
 
 // Tree has its nodes as columns, the root first. A leaf has feature -1, and its row of

@@ -85,6 +85,39 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// Bounds of another confidence are quantiles of what was measured, each side by itself.
+func TestAt(t *testing.T) {
+	f := Forest{Ratios: [][]float64{{0.8, 0.9, 0.95, 1, 1, 1, 1, 1.1, 1.2}}} // 9: one in ten is below 0.8
+	one := []Prediction{{Speed: 2}}
+	for confidence, want := range map[float64]Prediction{
+		0.9:  {2, 1.6, 2.4, true},
+		0.8:  {2, 1.8, 2.2, true},
+		0.75: {2, 1.8, 2.2, true},
+		0.91: {Speed: 2},
+	} {
+		got, err := f.At(one, confidence)
+		if err != nil || got[0] != want {
+			t.Errorf("%v: %+v, %v, want %+v", confidence, got, err, want)
+		}
+	}
+	if most := f.MostConfidence(); most != 0.9 {
+		t.Errorf("at most %v", most)
+	}
+	for _, bad := range []float64{0, 1, -1, math.NaN()} {
+		if _, err := f.At(one, bad); err == nil {
+			t.Errorf("confidence %v is no error", bad)
+		}
+	}
+	if _, err := (&Forest{}).At(one, 0.9); err == nil {
+		t.Error("a model without ratios has bounds")
+	}
+	m := decode(t)
+	out, _ := m.Forests[0].Predict([]float64{100, 110})
+	if at, err := m.Forests[0].At(out, 0.9); err != nil || !at[0].Known || !(at[0].Low <= at[0].Speed) {
+		t.Errorf("the trainer's ratios give %+v, %v", at, err)
+	}
+}
+
 // A model is used for its own machine, vCPUs and placements, and a simulated one only where
 // that is asked for.
 func TestFits(t *testing.T) {
@@ -148,6 +181,9 @@ func TestRefused(t *testing.T) {
 		"this homenode reads up to 1":    func(m *Model) { m.Schema = 2 },
 		"error -1: want 0 or more":       func(m *Model) { e := -1.0; m.Error = &e },
 		"interval -1: want 0 or more":    func(m *Model) { e := -1.0; m.Forests[0].Interval[0] = &e },
+		"1 lists of ratios":              func(m *Model) { m.Forests[0].Ratios = m.Forests[0].Ratios[:1] },
+		"ratios[1]: 0 values":            func(m *Model) { m.Forests[0].Ratios[1] = nil },
+		"numbers above 0, ascending":     func(m *Model) { m.Forests[0].Ratios[2][0] = 9e5 },
 		"0 vCPUs, 48 workloads: want 1 ": func(m *Model) { m.VCPUs = 0 },
 	} {
 		m := decode(t)

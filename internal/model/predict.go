@@ -3,6 +3,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -44,6 +45,39 @@ func (f *Forest) Predict(speeds []float64) ([]Prediction, error) {
 		}
 	}
 	return out, nil
+}
+
+// At gives predictions bounds of another confidence: with it, a speed is at least Low, and with
+// it, it is at most High. Each bound is split-conformal by itself: of n workloads that the
+// forest had not seen, the (n+1)(1−confidence)-th smallest measured / predicted, or the largest.
+// Known is false where there were too few of them.
+func (f *Forest) At(predictions []Prediction, confidence float64) ([]Prediction, error) {
+	switch {
+	case !(confidence > 0 && confidence < 1):
+		return nil, fmt.Errorf("confidence %v: want between 0 and 1, such as 0.95", confidence)
+	case len(f.Ratios) != len(predictions):
+		return nil, errors.New("the model has bounds of its own confidence only: train it again")
+	}
+	out := make([]Prediction, len(predictions))
+	for i, p := range predictions {
+		n := len(f.Ratios[i])
+		// Without the last digits of 61 × (1 − 0.9), 6.1 is not 6.0999….
+		k := int(math.Floor(float64(n+1)*(1-confidence) + 1e-9))
+		out[i] = Prediction{Speed: p.Speed}
+		if k > 0 && k <= n {
+			low, high := p.Speed*f.Ratios[i][k-1], p.Speed*f.Ratios[i][n-k]
+			out[i].Low, out[i].High, out[i].Known = min(low, p.Speed), max(high, p.Speed), true
+		}
+	}
+	return out, nil
+}
+
+// MostConfidence is the highest confidence for which At knows bounds; 0: none.
+func (f *Forest) MostConfidence() float64 {
+	if len(f.Ratios) == 0 || len(f.Ratios[0]) == 0 {
+		return 0
+	}
+	return 1 - 1/float64(len(f.Ratios[0])+1)
 }
 
 func (f *Forest) relative(inputs []float64) []float64 {

@@ -60,12 +60,35 @@ func (f *Forest) validate(placements int) error {
 			return fmt.Errorf("interval %v: want 0 or more", *width)
 		}
 	}
+	if err := f.validateRatios(placements); err != nil {
+		return err
+	}
 	if len(f.Trees) < 1 || len(f.Trees) > maxTrees {
 		return fmt.Errorf("%d trees: want 1 to %d", len(f.Trees), maxTrees)
 	}
 	for i := range f.Trees {
 		if err := f.Trees[i].validate(len(f.Features), placements); err != nil {
 			return fmt.Errorf("trees[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (f *Forest) validateRatios(placements int) error {
+	if len(f.Ratios) == 0 {
+		return nil
+	}
+	if len(f.Ratios) != placements {
+		return fmt.Errorf("%d lists of ratios: want one for each of %d placements", len(f.Ratios), placements)
+	}
+	for i, list := range f.Ratios {
+		if len(list) != len(f.Ratios[0]) {
+			return fmt.Errorf("ratios[%d]: %d values: want %d, as in the others", i, len(list), len(f.Ratios[0]))
+		}
+		for k, v := range list {
+			if !(v > 0 && v <= 1e6) || k > 0 && v < list[k-1] {
+				return fmt.Errorf("ratios[%d]: %v: want numbers above 0, ascending", i, v)
+			}
 		}
 	}
 	return nil

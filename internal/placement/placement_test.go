@@ -388,18 +388,3 @@ func FuzzParseLinks(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkOpteron(b *testing.B) {
-	d := apart(8, func(i, j int) int {
-		if i/2 == j/2 || i%2 == j%2 {
-			return 16
-		}
-		return 22
-	})
-	m := fake(d, equally(8, 4), 2)
-	for b.Loop() {
-		if _, err := Important(m, Options{VCPUs: 16}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

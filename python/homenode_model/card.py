@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Callable
 
 import matplotlib
 import numpy as np
@@ -26,10 +27,10 @@ svg{max-width:100%;height:auto}code{overflow-wrap:anywhere}
 """
 
 
-def svg(draw: object, width: float = 8, height: float = 3.4) -> str:
+def svg(draw: Callable[[Axes], None], width: float = 8, height: float = 3.4) -> str:
     plt.rcParams["svg.hashsalt"] = "homenode"
     figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
-    draw(axes)  # type: ignore[operator]
+    draw(axes)
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     plt.close(figure)
@@ -41,7 +42,9 @@ def percent(value: float) -> str:
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
-    cell = lambda tag, texts: "".join(f"<{tag}>{html.escape(t)}</{tag}>" for t in texts)
+    def cell(tag: str, texts: list[str]) -> str:
+        return "".join(f"<{tag}>{html.escape(t)}</{tag}>" for t in texts)
+
     return f"<table><tr>{cell('th', heads)}</tr>" + "".join(f"<tr>{cell('td', r)}</tr>" for r in rows) + "</table>"
 
 
@@ -82,7 +85,7 @@ def page(data: DataSet, forests: list[Forest], result: Result, groups: Categorie
         svg(lambda axes: draw_curves(axes, data, two.probes)),
         "<h2>Intervals and decisions</h2>",
         (
-            f"<p>Split-conformal intervals of {percent(two.confidence)} hold {percent(d.coverage)} of the speeds of applications that were left out, "
+            f"<p>Conformal intervals of {percent(two.confidence)}, from forests that have not seen a kind, hold {percent(d.coverage)} of the speeds of applications that were left out, "
             f"and {percent(d.coverage_kind)} where the whole kind was left out (nothing promises that).</p>"
         ),
         (

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,6 @@ from .fit import (
     unseen,
 )
 
-# Fewer trees than the model has: an evaluation fits hundreds of forests. More trees err less.
-TREES = 40
 GOALS = (0.9, 1.0, 1.1)
 # The figure that a target is compared with: nothing was chosen with the kind that is left out.
 NESTED = "two probes, the pair chosen without the kind"
@@ -99,7 +98,8 @@ def best_counters(data: DataSet, baseline: int) -> int:
     return min(range(len(data.placements)), key=error)
 
 
-def evaluate(data: DataSet, pair: Probes, third: Probes, confidence: float, trees: int = TREES) -> Result:
+def evaluate(data: DataSet, pair: Probes, third: Probes, confidence: float, trees: int) -> Result:
+    """trees are those of the model: its errors are of forests like the ones that are exported."""
     place = best_counters(data, pair[0])
     counters = data.counters[:, place]
     arms = (
@@ -139,7 +139,7 @@ def decide_all(data: DataSet, pair: Probes, third: Probes, confidence: float, tr
     for seed in range(10):
         out = split(data.application, 0.25, 1000 + seed)
         learn, check = data.keep(~out), data.keep(out)
-        two, three = fit(learn, pair, confidence, trees, seed), fit(learn, third, confidence, trees, seed)
+        two, three = fit(learn, pair, confidence, trees), fit(learn, third, confidence, trees)
         by_two, by_three = two.predict(check), three.predict(check)
         actual = check.again / check.speed[:, [pair[0]]]
         inside.append(covered(two, by_two, actual, unseen(data, pair)))
@@ -152,7 +152,6 @@ def decide_all(data: DataSet, pair: Probes, third: Probes, confidence: float, tr
                     if choice.placement >= 0:
                         wrong[number].append(actual[row, choice.placement] < goal * 0.95)
                         used[number].append(nodes[choice.placement])
-    mean = lambda values: float(np.mean(values)) if len(values) else float("nan")
     return Decisions(
         mean(inside),
         coverage_kind(data, pair, confidence, trees),
@@ -162,6 +161,10 @@ def decide_all(data: DataSet, pair: Probes, third: Probes, confidence: float, tr
         mean(used[2]),
         mean(used[3]),
     )
+
+
+def mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")
 
 
 def covered(model: Forest, predicted: Floats, actual: Floats, where: list[int]) -> float:

@@ -42,8 +42,9 @@ def tree(estimator: Any) -> dict[str, Any]:
     }
 
 
-def model(data: DataSet, forests: list[Forest], error: float | None) -> dict[str, Any]:
-    """error is the mean error with a kind left out, also of the choice of probes; None: not measured."""
+def model(data: DataSet, forests: list[Forest], error: float | None, left_out: str = "") -> dict[str, Any]:
+    """error is the mean error with a kind left out, also of the choice of probes; None: not measured.
+    left_out is the kind of workload that this model has not seen."""
     about = {key: data.about.get(key, "unknown") for key in SOURCE_KEYS}
     return {
         "schema": SCHEMA,
@@ -55,6 +56,7 @@ def model(data: DataSet, forests: list[Forest], error: float | None) -> dict[str
         "vcpus": int(data.about["vcpus"]),
         "workloads": len(data.speed),
         "error": error,
+        **({"left_out": left_out} if left_out else {}),
         "placements": [{"nodes": p.nodes, "cpus": p.cpus, "scores": p.scores} for p in data.placements],
         "forests": [
             {
@@ -62,6 +64,7 @@ def model(data: DataSet, forests: list[Forest], error: float | None) -> dict[str
                 "features": feature_names(f),
                 "confidence": f.confidence,
                 "interval": [float(x) if np.isfinite(x) else None for x in f.interval_],
+                "ratios": f.ratios_.T.tolist(),
                 "trees": [tree(e) for e in f.trees_.estimators_],
             }
             for f in forests

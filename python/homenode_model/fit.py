@@ -73,13 +73,16 @@ def choose_third(data: DataSet, pair: Probes) -> Probes:
 
 @dataclass(frozen=True)
 class Forest:
-    """A fitted forest and how far it is off (split-conformal, by placement)."""
+    """A fitted forest and how far it is off (conformal with kinds left out, by placement)."""
 
     probes: Probes
     trees_: RandomForestRegressor
     # With this confidence, speed is within prediction x (1 +- interval_).
     interval_: Floats
     confidence: float
+    # measured / predicted of the rows that gave interval_, ascending, by placement: bounds of
+    # any confidence follow from them.
+    ratios_: Floats
 
     def predict(self, data: DataSet) -> Floats:
         return np.asarray(self.trees_.predict(ratios(data, self.probes)), dtype=np.float64)
@@ -92,19 +95,27 @@ def split(groups: Texts, share: float, seed: int) -> np.ndarray:
     return np.isin(groups, names[: max(1, round(share * len(names)))])
 
 
-def conformal(data: DataSet, predicted: Floats, baseline: int, confidence: float) -> Floats:
+def against(data: DataSet, predicted: Floats, baseline: int) -> Floats:
+    """measured / predicted, ascending by placement, where measured is another run than the probes."""
+    return np.asarray(np.sort(data.again / (predicted * data.speed[:, [baseline]]), axis=0), dtype=np.float64)
+
+
+def conformal(ratios: Floats, confidence: float) -> Floats:
     """The quantile of |measured / predicted - 1| on rows that the forest has not seen: the
-    ceil((n + 1) x confidence)-th smallest (split-conformal prediction). Infinite: too few rows."""
-    off = np.sort(np.abs(data.again / (predicted * data.speed[:, [baseline]]) - 1), axis=0)
+    ceil((n + 1) x confidence)-th smallest (conformal prediction). Infinite: too few rows."""
+    off = np.sort(np.abs(ratios - 1), axis=0)
     rank = int(np.ceil((len(off) + 1) * confidence))
     return off[rank - 1] if rank <= len(off) else np.full(off.shape[1], np.inf)
 
 
-def fit(data: DataSet, probes: Probes, confidence: float, trees: int = TREES, seed: int = SEED) -> Forest:
-    """Three quarters of the applications fit the forest, the others give its intervals."""
-    held = split(data.application, 0.25, seed)
-    learn, check = data.keep(~held), data.keep(held)
-    model = forest(trees).fit(ratios(learn, probes), targets(learn, probes[0]))
-    fitted = Forest(probes, model, np.empty(0), confidence)
-    interval = conformal(check, fitted.predict(check), probes[0], confidence)
-    return Forest(probes, model, interval, confidence)
+def fit(data: DataSet, probes: Probes, confidence: float, trees: int = TREES) -> Forest:
+    """All rows fit the forest. The intervals are those of forests that have not seen a row's kind:
+    the next workload may be of no kind that was measured."""
+    model = forest(trees).fit(ratios(data, probes), targets(data, probes[0]))
+    predicted = np.empty(data.speed.shape)
+    for out in folds(data.kind if len(np.unique(data.kind)) > 1 else data.application):
+        learn = data.keep(~out)
+        other = forest(trees).fit(ratios(learn, probes), targets(learn, probes[0]))
+        predicted[out] = other.predict(ratios(data.keep(out), probes))
+    off = against(data, predicted, probes[0])
+    return Forest(probes, model, conformal(off, confidence), confidence, off)

@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from homenode_model.__main__ import main
 from homenode_model.data import BadData, read
 from homenode_model.evaluate import Choice, choose
-from homenode_model.fit import Forest, choose_pair, conformal, errors, forest, ratios, split, targets
+from homenode_model.fit import Forest, against, choose_pair, conformal, errors, forest, ratios, split, targets
 
 GOLDEN = Path(__file__).parents[2] / "internal/model/testdata"
 ROWS = GOLDEN / "rows.parquet"
@@ -33,6 +32,18 @@ class Golden(unittest.TestCase):
             )
             for name, got in (("model.json", model), ("golden.json", golden)):
                 self.assertEqual(json.loads(got.read_text()), json.loads((GOLDEN / name).read_text()), name)
+
+
+class Folds(unittest.TestCase):
+    def test_kind_left_out(self) -> None:
+        """Each kind has a model that says that it was left out, and that saw all the others."""
+        data = read(ROWS)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(main(["folds", str(ROWS), "--trees", "2", "--models", folder]), 0)
+            for kind in np.unique(data.kind):
+                model = json.loads(Path(folder, f"{kind}.json").read_text())
+                self.assertEqual(model["left_out"], kind)
+                self.assertEqual(model["workloads"], int((data.kind != kind).sum()))
 
 
 class Data(unittest.TestCase):
@@ -106,14 +117,14 @@ class Fit(unittest.TestCase):
         for _ in range(400):
             truth = 1 + 0.1 * random.standard_normal((40, 2))
             some = replace(data, speed=np.ones((40, 2)), again=truth)
-            width = conformal(some.keep(np.arange(40) < 39), np.ones((39, 2)), 0, 0.9)
+            width = conformal(against(some.keep(np.arange(40) < 39), np.ones((39, 2)), 0), 0.9)
             inside.append(np.abs(truth[39] - 1) <= width)
         self.assertAlmostEqual(float(np.mean(inside)), 0.9, delta=0.03)
         few = data.keep(np.arange(len(data.speed)) < 5)
-        self.assertTrue(np.isinf(conformal(few, np.ones_like(few.speed), 0, 0.9)).all())
+        self.assertTrue(np.isinf(conformal(against(few, np.ones_like(few.speed), 0), 0.9)).all())
 
     def test_choice(self) -> None:
-        model = Forest((0, 1), forest(1), np.array([0.0, 0.1, 0.0]), 0.9)
+        model = Forest((0, 1), forest(1), np.array([0.0, 0.1, 0.0]), 0.9, np.ones((1, 3)))
         nodes = np.array([1.0, 2.0, 4.0])
         for goal, want in (
             (0.9, Choice(0, False)),

@@ -99,7 +99,7 @@ func (o *Options) place() (m machine.Machine, l placement.List, j profiling.Job,
 		o.Machine = profiling.MachineType(source.LiveCPUModel(), len(m.Nodes), m.OnlineCPUs().Len())
 	}
 	po := placement.Options{VCPUs: o.VCPUs}
-	if po.Links, err = o.readLinks(m); err == nil {
+	if po.Links, err = source.Bandwidths(o.Links, o.Profile, m, source.LiveCPUModel()); err == nil {
 		l, err = placement.Important(m, po)
 	}
 	if err == nil && len(l.Placements) < 2 {
@@ -113,20 +113,6 @@ func (o *Options) place() (m machine.Machine, l placement.List, j profiling.Job,
 		Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, Placements: profiling.CandidatesOf(l),
 	}
 	return m, l, j, exit.BadInput(j.Check())
-}
-
-func (o *Options) readLinks(m machine.Machine) (*placement.Links, error) {
-	switch {
-	case o.Links != "":
-		return source.Links(o.Links)
-	case o.Profile != "":
-		p, err := source.Profile(o.Profile, m, source.LiveCPUModel())
-		if err != nil {
-			return nil, err
-		}
-		return placement.MeasuredLinks(p)
-	}
-	return nil, nil
 }
 
 // sourceHere tells the lab from hardware.

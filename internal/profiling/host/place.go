@@ -11,17 +11,17 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/model"
 	"homenode/internal/profiling"
 	"homenode/internal/render"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
 // Place puts a workload on the fewest nodes that meet a goal, by a model. The result is to
 // be shown unless it has no outcome.
 func Place(ctx context.Context, o Options, stderr io.Writer) (r profiling.Placed, err error) {
-	m, err := readModel(o.Model)
+	m, err := source.Model(o.Model)
 	if err != nil {
 		return r, exit.BadInput(err)
 	}
@@ -55,17 +55,6 @@ func Place(ctx context.Context, o Options, stderr io.Writer) (r profiling.Placed
 		r.Notes = append(r.Notes, w.notes...)
 	}
 	return r, ended(ctx, r, err)
-}
-
-func readModel(path string) (m model.Model, err error) {
-	data, err := unix.ReadAtMost(path, model.MaxBytes)
-	if err != nil {
-		return m, fmt.Errorf("read model: %w", err)
-	}
-	if m, err = model.Decode(data); err != nil {
-		return m, fmt.Errorf("%s: %w", path, err)
-	}
-	return m, nil
 }
 
 func tools(stderr io.Writer) profiling.PlaceTools {

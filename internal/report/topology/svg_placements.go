@@ -18,6 +18,7 @@ const (
 	placeCPU  = 9.0
 	placeRow  = 12 // CPUs in a row of a node
 	placeHead = 38.0
+	placeName = 88.0 // "node 13: A12" fits
 )
 
 // PlacementsSVG draws each placement on the machine: CPUs in use are filled.
@@ -59,19 +60,37 @@ func (f facts) placeGrid() (columns int, wide, high float64) {
 	return columns, wide, high
 }
 
-func placeNodeWidth(cpus int) float64 { return float64(min(cpus, placeRow))*placeCPU + 8 }
+func placeNodeWidth(cpus int) float64 {
+	return max(placeName, float64(min(cpus, placeRow))*placeCPU+8)
+}
+
 func placeNodeHeight(cpus int) float64 {
 	return float64((cpus+placeRow-1)/placeRow)*placeCPU + 22
 }
 
 func (f facts) drawPlacement(c *canvas, x, y, wide, high float64, number int, one placement.Placement) {
-	c.Rect(x, y, wide, high, "card", 4)
 	var scores []string
 	for _, s := range one.Scores {
 		scores = append(scores, s.Concern+" "+scoreText(s))
 	}
-	c.text(x+8, y+16, "name", fmt.Sprintf("%d: nodes %s", number, one.Nodes))
-	c.text(x+8, y+31, "small", render.FitText(strings.Join(scores, ", "), 11, wide-12))
+	f.drawCard(c, x, y, wide, high, drawnCard{
+		title: fmt.Sprintf("%d: nodes %s", number, one.Nodes), below: strings.Join(scores, ", "),
+		head: func(node int) string { return fmt.Sprintf("node %d", node) },
+		used: one.CPUs.Has,
+	})
+}
+
+// drawnCard is the machine's nodes with some CPUs filled.
+type drawnCard struct {
+	title, below string
+	head         func(node int) string
+	used         func(cpu int) bool
+}
+
+func (f facts) drawCard(c *canvas, x, y, wide, high float64, card drawnCard) {
+	c.Rect(x, y, wide, high, "card", 4)
+	c.text(x+8, y+16, "name", render.FitText(card.title, 13, wide-12))
+	c.text(x+8, y+31, "small", render.FitText(card.below, 11, wide-12))
 	most, at := 1, 0
 	for _, n := range f.Nodes {
 		most = max(most, n.CPUs.Len())
@@ -84,10 +103,10 @@ func (f facts) drawPlacement(c *canvas, x, y, wide, high float64, number int, on
 		ny := y + placeHead + float64(at/4)*(placeNodeHeight(most)+8)
 		at++
 		c.Rect(nx, ny, placeNodeWidth(most), placeNodeHeight(most), "node", 2)
-		c.text(nx+4, ny+12, "small", fmt.Sprintf("node %d", n.ID))
+		c.text(nx+4, ny+12, "small", render.FitText(card.head(n.ID), 11, placeNodeWidth(most)-4))
 		for i, cpu := range n.CPUs.IDs() {
 			class := "core"
-			if one.CPUs.Has(cpu) {
+			if card.used(cpu) {
 				class = "fill"
 			}
 			c.Rect(nx+4+float64(i%placeRow)*placeCPU, ny+17+float64(i/placeRow)*placeCPU, placeCPU-2, placeCPU-2, class, 1)

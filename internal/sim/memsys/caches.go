@@ -165,7 +165,7 @@ func writtenBack(writes, misses float64) (back, byMisses float64) {
 func (s *Solver) split(l *load, threads float64) {
 	regions := s.regions[l.first:l.last]
 	l.threadsOfCore = threads
-	room := s.sys.L2 / LineBytes / threads
+	room := s.sys.l2Of(l.domain) / LineBytes / threads
 	l.stay = stayInL2(regions, l.adds, l.addLines, room, l.stay)
 	l.near = 0
 	for i := range regions {

@@ -27,7 +27,7 @@ type System struct {
 	// Path[c][m] lists the links that a line takes from m's memory to c's CPUs.
 	Path [][][]int
 
-	L2        float64 // bytes, private to a core
+	L2        float64 // bytes, private to a core, where a domain does not say otherwise
 	L2Cycles  float64 // of a hit
 	LLCCycles float64
 	Atomic    float64 // cycles of a locked read-modify-write beyond its line
@@ -57,10 +57,19 @@ type Domain struct {
 	Node int
 	CPUs float64
 	LLC  float64 // bytes
+	L2   float64 `json:",omitempty"` // bytes, private to one of its cores; 0: System.L2
 	// Fabric carries what it reads from memory, any node's, and writes back: a CCD's way to
 	// the rest of its package. Idle is the part of the idle latency that is spent there.
 	Fabric Server
 	Idle   float64
+}
+
+// l2Of is the L2 of a core below this domain's cache.
+func (s *System) l2Of(domain int) float64 {
+	if own := s.Domains[domain].L2; own > 0 {
+		return own
+	}
+	return s.L2
 }
 
 // Server serves lines: a controller or one direction of a link.

@@ -107,6 +107,9 @@ func (t *twin) footprint(i int, r Region) (llc, l2 float64) {
 // bisection.
 func (t *twin) stayL2(i int, siblings float64) float64 {
 	room, w := t.sys.L2/64/(1+siblings), t.loads[i].Work
+	if own := t.sys.Domains[t.loads[i].Domain].L2; own > 0 {
+		room = own / 64 / (1 + siblings)
+	}
 	held := func(stay float64) (sum float64) {
 		one := func(lines, accesses float64, laps bool) {
 			if laps {
@@ -463,7 +466,7 @@ func tinySystem(r *detmath.Random) System {
 	fabric := float64(r.Below(2)) // or none
 	for c := range n {
 		sys.Nodes = append(sys.Nodes, Node{CPUs: 4, Memory: 1 << 30, Server: Server{Cycles: 5 + 30*r.Float()}})
-		sys.Domains = append(sys.Domains, Domain{Node: c, CPUs: 4, LLC: 1 << 19, Fabric: Server{Cycles: fabric * (10 + 20*r.Float())}, Idle: 100 * r.Float()})
+		sys.Domains = append(sys.Domains, Domain{Node: c, CPUs: 4, LLC: 1 << 19, L2: float64(r.Below(3)) * (1 << 15), Fabric: Server{Cycles: fabric * (10 + 20*r.Float())}, Idle: 100 * r.Float()})
 		sys.Path[c] = make([][]int, n)
 		latency, transfer := make([]float64, n), make([]float64, n)
 		for m := range n {

@@ -8,8 +8,13 @@
 //	seed ─catalog.GenerateSharers─▶ workloads ───────┴─▶ one world each ─▶ operations/s, features
 //	                                                       noise of the lab ─▶ Row … (Parquet)
 //
-// A workload is alone on the machine, and its memory is where it runs: shared memory was
-// touched by all threads (homenode moves memory along).
+// It also tries packing (pack.go): queues of such workloads with goals, packed by each policy
+// of package packing, and judged in a world where they run at once.
+//
+//	models without a kind ─▶ predictions of that kind ─packing─▶ who is where ─▶ one world ─▶ goals missed
+//
+// When it is measured, a workload is alone on the machine, and its memory is where it runs:
+// shared memory was touched by all threads (homenode moves memory along).
 //
 // It is NOT for: which placements matter (placement), what an operation costs (sim/memsys),
 // or fitting (python/homenode_model).
