@@ -66,7 +66,7 @@ access all bandwidth before binds bytes cause cgroup change changed class code c
 cycles_per_op decisions detail devices dies distances dropped end from id latency level links load machine
 memory memory_bytes mode nodes note online order others ours packages packings paper problems processes ratio
 reads reason refused result room rows rules run samples services skipped source stays target threads to type
-uncore_penalty undone value values vendor verdict why workloads writes
+uncore_penalty undone value values vendor verdict warnings why workloads writes
 `)
 
 // A name in JSON has one type and one unit, whichever command prints it, and a type that is a

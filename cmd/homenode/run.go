@@ -40,7 +40,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB; without that much room on the nodes or below a cgroup's limit it is not started")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set and the equivalent numactl command; start nothing")
 	cli.OutputFlag(cmd, &f.output)
-	cli.Writes(cmd, plan{})
+	cli.Writes(cmd, plan{}, segmentJSON{})
 }
 
 func runCommand() *cobra.Command {

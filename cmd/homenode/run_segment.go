@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +19,8 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
+	"homenode/internal/migration"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/source"
 	"homenode/internal/unit"
@@ -84,7 +88,38 @@ func placeSegment(cmd *cobra.Command, f runFlags, args []string) error {
 	case err != nil:
 		return exit.BadInput(err)
 	}
+	if f.output == "json" {
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(placedSegment(q, res))
+	}
 	return views.Segment(cmd.OutOrStdout(), q, res)
+}
+
+// segmentJSON is what -o json prints of shared memory.
+type segmentJSON struct {
+	Schema  int           `json:"schema"` // 1
+	Name    string        `json:"name"`
+	ID      unit.Opt[int] `json:"segment_id"` // of a System V segment
+	Created bool          `json:"created"`
+	Policy  launch.Policy `json:"policy"`
+	Nodes   set.NodeSet   `json:"nodes"` // of the policy
+	Bytes   unit.Bytes    `json:"bytes"` // for which the policy is set
+	Page    unit.Bytes    `json:"page_bytes"`
+	// Present is unknown for huge pages. Elsewhere is the part of it on other nodes, which is
+	// counted for --strict and --move only: null without.
+	Present   unit.Opt[unit.Bytes]  `json:"present_bytes"`
+	Elsewhere []migration.NodeBytes `json:"elsewhere"`
+}
+
+func placedSegment(q launch.SegmentRequest, res launch.SegmentResult) segmentJSON {
+	out := segmentJSON{1, res.Name, res.ID, res.Created, q.Policy, q.Nodes, res.Bytes, res.Page, res.Present, nil}
+	if q.Strict || q.Move {
+		out.Elsewhere = []migration.NodeBytes{}
+	}
+	for node, bytes := range res.Elsewhere {
+		out.Elsewhere = append(out.Elsewhere, migration.NodeBytes{Node: node, Bytes: bytes})
+	}
+	slices.SortFunc(out.Elsewhere, func(a, b migration.NodeBytes) int { return cmp.Compare(a.Node, b.Node) })
+	return out
 }
 
 func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.SegmentRequest, err error) {
@@ -95,8 +130,6 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 		return q, fmt.Errorf("start %q: a command cannot be combined with shared memory: run it afterwards", args[0])
 	case len(given(cmd, []string{"cpus", "needs", "dry-run"})) > 0:
 		return q, fmt.Errorf("%s: that is for programs: shared memory has only a policy and nodes", strings.Join(given(cmd, []string{"cpus", "needs", "dry-run"}), ", "))
-	case f.output != "text":
-		return q, fmt.Errorf("-o %s is for --dry-run of a program: shared memory is reported as text", f.output)
 	case f.policy == "" && f.nodes == "":
 		return q, errors.New("place shared memory: no policy was given: give --nodes, or --policy local")
 	}
