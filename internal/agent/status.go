@@ -176,6 +176,9 @@ func (s Status) Find(name string) (WorkloadStatus, error) {
 // ErrNoStatus is returned when no agent has written a status.
 var ErrNoStatus = errors.New("no agent has written a status")
 
+// ErrStarting is returned when an agent runs whose first round has not ended.
+var ErrStarting = errors.New("the agent has just started")
+
 // maxStatus bounds a status, bytes: some 3 kB for each watched workload.
 const maxStatus = 64 << 20
 
@@ -183,11 +186,15 @@ const maxStatus = 64 << 20
 // its socket exists and may be used. Otherwise it reads the agent's file, which may be
 // up to a minute older.
 func ReadStatus(dir string) (Status, error) {
-	if s, err := askStatus(filepath.Join(dir, socketName)); err == nil {
+	s, asked := askStatus(filepath.Join(dir, socketName))
+	if asked == nil {
 		return s, nil
 	}
 	file := filepath.Join(dir, statusName)
 	data, err := unix.ReadAtMost(file, maxStatus)
+	if errors.Is(err, fs.ErrNotExist) && errors.Is(asked, ErrStarting) {
+		return Status{}, asked
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, fmt.Errorf("read %s: %w: start 'homenode agent', or name its folder with --state", file, ErrNoStatus)
 	}
@@ -211,6 +218,9 @@ func askStatus(socket string) (Status, error) {
 		return Status{}, err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		return Status{}, fmt.Errorf("ask %s: %w: its first round has not ended: ask again in a period", socket, ErrStarting)
+	}
 	if answer.StatusCode != http.StatusOK {
 		return Status{}, fmt.Errorf("ask %s: %s", socket, answer.Status)
 	}
