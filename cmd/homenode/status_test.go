@@ -90,7 +90,7 @@ func TestStatusWaitsForTheFirstRound(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(agent.Status{Schema: 2, PID: os.Getpid(), Started: time.Now()})
+		_ = json.NewEncoder(w).Encode(agent.Status{Schema: 3, PID: os.Getpid(), Started: time.Now()})
 	})}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()

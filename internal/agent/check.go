@@ -28,7 +28,7 @@ type ServiceCheck struct {
 	Name      string   `json:"name"`
 	Match     string   `json:"match"`
 	Approved  bool     `json:"approved"`
-	Workloads []string `json:"workloads"`
+	Workloads []string `json:"workload_ids"`
 }
 
 // OK says that an agent would start with this configuration.

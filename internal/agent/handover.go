@@ -36,7 +36,7 @@ import (
 //  4. If the new program does not start, its process ends, as in 2.
 
 // handoverSchema is the version of the state. A program takes over only its own version's.
-const handoverSchema = 1
+const handoverSchema = 2
 
 // handover is what the new program needs in order to continue.
 type handover struct {
