@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"fmt"
+	"time"
 
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
@@ -14,6 +15,12 @@ import (
 // tickPair is one CPU's ticks, now and a round ago.
 type tickPair struct{ now, before procfs.CPUTicks }
 
+// ownTime is the CPU time of this program at one moment.
+type ownTime struct {
+	at   time.Time
+	used time.Duration
+}
+
 // nodeCollector reads how busy each node's CPUs were (/proc/stat), and what its memory
 // holds (its meminfo).
 type nodeCollector struct {
@@ -21,7 +28,8 @@ type nodeCollector struct {
 	stat     unix.Kept
 	meminfo  []unix.Kept // parallel to the machine's nodes
 	ticks    map[int]tickPair
-	topology int // Topology.Reads when these were opened
+	own      ownTime // when stat was read
+	topology int     // Topology.Reads when these were opened
 }
 
 func newNodeCollector(h *host) *nodeCollector {
@@ -89,6 +97,12 @@ func (c *nodeCollector) readStat(rd *round) error {
 	if err != nil {
 		return unix.Explain("read", "/proc/stat", "", err)
 	}
+	now := ownTime{at: rd.now(), used: unix.ProcessCPU()}
+	rd.own = unit.UnknownValue[float64](firstWindow)
+	if past := now.at.Sub(c.own.at); !c.own.at.IsZero() && past > 0 {
+		rd.own = unit.Measured((now.used-c.own.used).Seconds()/past.Seconds(), "CLOCK_PROCESS_CPUTIME_ID")
+	}
+	c.own = now
 	all, err := procfs.ParseStat(data)
 	for _, t := range all {
 		c.ticks[t.CPU] = tickPair{now: t, before: c.ticks[t.CPU].now}

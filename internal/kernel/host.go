@@ -29,6 +29,10 @@ type host struct {
 	patient  patient  // for files that may not answer
 	ids      []int    // scratch
 	problems []string // of the round
+
+	// own is the CPU time of this program, in CPUs' worth, between the last two readings of
+	// /proc/stat: what it costs to read is part of what that says, and no workload's load.
+	own unit.Value[float64]
 }
 
 func newHost(cfg Config) host {

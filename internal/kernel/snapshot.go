@@ -220,7 +220,7 @@ func (s *Snapshotter) assemble(w window.Window) snapshot.Snapshot {
 		out.Swapping = swapping(since)
 		out.Settings = s.settings()
 		out.Cgroups = s.cgroups()
-		out.Self = self(since, out.Length)
+		out.Self = s.reader.own
 		out.Hypervisor = s.hypervisor()
 		out.Groups = s.groups(w, since, pooled(out.Nodes))
 	}

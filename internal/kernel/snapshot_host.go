@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/procfs"
@@ -51,15 +50,6 @@ func (d delta) vmstat(pick func(procfs.Vmstat) procfs.Count) unit.Value[uint64] 
 func (s *Snapshotter) cgroups() snapshot.Cgroups {
 	at := func(h cgroup.Hier) snapshot.Hierarchy { return snapshot.Hierarchy{Path: h.Mount, V2: h.V2} }
 	return snapshot.Cgroups{Cpuset: at(s.reader.layout.Cpuset), Memory: at(s.reader.layout.Memory)}
-}
-
-// self is the CPU time of this program itself: a snapshot costs CPU time, which is not
-// the load of any workload.
-func self(d delta, length time.Duration) unit.Value[float64] {
-	if d.was == nil || length <= 0 {
-		return unit.UnknownValue[float64](oneReading)
-	}
-	return unit.Measured((d.now.self-d.was.self).Seconds()/length.Seconds(), "CLOCK_PROCESS_CPUTIME_ID")
 }
 
 // number reads a file of one number.

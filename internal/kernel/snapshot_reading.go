@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"homenode/internal/kernel/procfs"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/unit"
 )
@@ -23,7 +22,6 @@ type reading struct {
 	uptime     unit.Opt[uint64] // ticks since boot, as a thread's start counts them
 	processes  []int
 	threads    map[int]threadTicks // by TID
-	self       time.Duration       // CPU time of this process
 }
 
 // fallible is a value that was read, or the reason why it was not.
@@ -40,7 +38,7 @@ type delta struct {
 
 // read takes a reading.
 func (s *Snapshotter) read(m machine.Machine) *reading {
-	r := &reading{at: s.now(), self: unix.ProcessCPU(), numastat: map[int]fallible[procfs.Numastat]{}}
+	r := &reading{at: s.now(), numastat: map[int]fallible[procfs.Numastat]{}}
 	if !s.cfg.OnlyProcesses {
 		for _, n := range m.Nodes {
 			v, err := parsed(s, fmt.Sprintf("/sys/devices/system/node/node%d/numastat", n.ID), procfs.ParseNumastat)

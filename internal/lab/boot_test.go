@@ -370,16 +370,21 @@ func TestLabOneClock(t *testing.T) {
 			if guest < 3 || math.Abs(guest-model) > 0.1 {
 				t.Errorf("%s, %s: %.2f s by the guest's clock, %.3f s by the model's", state, what, guest, model)
 			}
-			// an idle CPU has no tick, so before and after the load there are few; other
-			// timers of the kernel are included, a few a second
-			if what == "busy" && state == "on" && (ticks < 0.98*guestHZ*3 || ticks > 1.06*guestHZ*guest) {
+			t.Logf("%s, %s: %.0f ticks in %.2f s", state, what, ticks, guest)
+			// an idle CPU has no tick, so before and after the load there are few; timers of
+			// the kernel and of sleeping programs are included: 0 to 45 in 3 s while all is
+			// asleep, by which of them this CPU has
+			if what == "busy" && state == "on" && (ticks < 0.98*guestHZ*3 || ticks > (guestHZ+otherTimers)*guest) {
 				t.Errorf("%s, %s: %.0f ticks in %.2f s, want %d a second", state, what, ticks, guest, guestHZ)
 			}
 		}
 	}
 }
 
-const guestHZ = 250 // CONFIG_HZ of Debian's kernel
+const (
+	guestHZ     = 250 // CONFIG_HZ of Debian's kernel
+	otherTimers = 30  // a second, at most
+)
 
 // bothClocks prints /proc/uptime, the model's cycles and CPU 1's ticks, before and after.
 const bothClocks = `

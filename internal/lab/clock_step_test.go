@@ -68,7 +68,7 @@ func TestLabClockSteps(t *testing.T) {
 	base := cgroupBase("v2")
 	mustRun(t, g, "sh", "-c", "echo $(date +%s) $(cut -d. -f1 /proc/uptime) > /run/stepped-from")
 	defer mustRun(t, g, "sh", "-c", `read at up < /run/stepped-from; date -s @$((at + $(cut -d. -f1 /proc/uptime) - up)) >/dev/null; rm /run/stepped-from`)
-	toKill(t, g, base, steppedConfig)
+	toKill(t, g, base, steppedConfig, homeB)
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	mustRun(t, g, "sh", "-c", "("+stepsWhileBinding+") </dev/null >/dev/null 2>&1 & homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
 	defer func() {

@@ -56,7 +56,7 @@ func TestLabKilledBesideAnotherWriter(t *testing.T) {
 	base := cgroupBase("v2")
 	rng := rand.New(rand.NewPCG(killSeed(), 20))
 	mustPut(t, g, "/etc/kill-writer", otherWriter(rng, base))
-	toKill(t, g, base, killConfig)
+	toKill(t, g, base, killConfig, awayB)
 	c := besideWriter{t: t, g: g, base: base}
 	points := killPoints(t, 6)
 	for i := range points {

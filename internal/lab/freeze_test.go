@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// setUpFrozen starts two processes of 12 MiB each that work, and measures how many
+// setUpFrozen starts two processes of 4 MiB each that work, and measures how many
 // seconds a move of all of it takes, from start to end. The lab moves some 4 MiB a second: more
 // memory would only make each point longer.
 const setUpFrozen = `
 group mig
-for n in a b; do start $n mig chase --threads 1 --ws 4MiB --extra 8MiB --thp off; done
+for n in a b; do start $n mig chase --threads 1 --ws 2MiB --extra 2MiB --thp off; done
 now() { cut -d" " -f1 /proc/uptime; }
 for n in 0 1; do
 	began=$(now)
@@ -89,7 +89,7 @@ gone
 soon running
 before=$(worked)
 soon get_on
-[ $(($(on $to) - had)) -gt 512 ] && [ $(on $((1 - to))) -gt 512 ] && echo "was halfway"
+[ $(($(on $to) - had)) -gt 128 ] && [ $(on $((1 - to))) -gt 128 ] && echo "was halfway"
 cat /tmp/freeze.out >&2
 true
 `

@@ -41,11 +41,19 @@ mao: {max_binds_per_window: 2, backoff_windows: 1, backoff_cap: 1}
 actuate: {rate: 64MiB}
 `
 
+// Where the memory of b is; that of a is on node 0.
+const (
+	homeB = "c" // node 1: both are bound within a few rounds
+	awayB = "3" // node 0: one of both has to move
+)
+
 // setUpKill starts two workloads that the agent wants to bind: one without a cpuset of
-// its own, and one whose cpuset equals its parent's. They keep all four CPUs busy, and
-// homenode is not to wait for its turns: that would only make each point longer.
+// its own, and one whose cpuset equals its parent's. Each takes its memory where it is told
+// and may then run anywhere. They keep all four CPUs busy, and homenode is not to wait for
+// its turns: that would only make each point longer.
 const setUpKill = `
 base=%s
+on_a=3 on_b=%s
 mkdir -p $base/kill
 for c in a b; do mkdir -p $base/kill/$c; done
 case $base in
@@ -59,20 +67,22 @@ for c in a b; do
 	(for h in $base /sys/fs/cgroup/perf_event /sys/fs/cgroup/memory /sys/fs/cgroup/cpu,cpuacct; do
 		[ -d $h/kill/$c ] && echo 0 > $h/kill/$c/cgroup.procs
 	done
-	exec homenode-load chase --threads 2 --ws 6MiB --shared --extra 40MiB --thp off --ready /tmp/kill-$c.ready --out /tmp/kill-$c.json) </dev/null >/dev/null 2>&1 &
+	eval exec taskset \$on_$c homenode-load chase --threads 2 --ws 6MiB --shared --extra 40MiB --thp off --ready /tmp/kill-$c.ready --out /tmp/kill-$c.json) </dev/null >/dev/null 2>&1 &
+	echo $! > /tmp/kill-$c.pid
 	renice -n 19 -p $! # its threads inherit it
 done
 while [ ! -e /tmp/kill-a.ready ] || [ ! -e /tmp/kill-b.ready ]; do sleep 0.1; done
+for c in a b; do taskset -a -cp 0-3 $(cat /tmp/kill-$c.pid) >/dev/null || exit 1; done
 `
 
-// toKill starts both workloads for an agent with this configuration, which is run as
+// toKill starts both workloads (b homeB or away) for an agent with this configuration, which is run as
 // homenode-agent so that killall finds agents only. They end with the test.
-func toKill(t *testing.T, g *Guest, base, config string) {
+func toKill(t *testing.T, g *Guest, base, config, whereB string) {
 	t.Helper()
 	mustPut(t, g, "/etc/kill.yaml", []byte(config))
 	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
 	t.Cleanup(func() { mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base)) })
-	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
+	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base, whereB))
 	mustRun(t, g, "homenode-load", "control", "on")
 }
 
@@ -112,7 +122,7 @@ func TestLabKilledAgentLeavesNothing(t *testing.T) {
 func killAtRandom(t *testing.T, version string, points int) {
 	g := guest(t, "two", version)
 	base := cgroupBase(version)
-	toKill(t, g, base, killConfig)
+	toKill(t, g, base, killConfig, awayB)
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	rng := rand.New(rand.NewPCG(killSeed(), 7))
 	acted, acts := 0, 0.0 // acts: after how many seconds of the guest's the agent had changed something
@@ -175,7 +185,7 @@ func TestLabAgentTerminated(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
 	base := cgroupBase("v2")
-	toKill(t, g, base, killConfig)
+	toKill(t, g, base, killConfig, homeB)
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
 	status := ""
