@@ -44,8 +44,8 @@ def judge(name, met, got):
 # The first result with the rows of all: each says whether it is a target.
 shown = subprocess.run(["build/homenode-lab", "sim", "arena", *files, "-o", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
 for row in json.loads(shown).get("rows", []):
-    if row.get("target"):
-        judge(f"{row['paper']}: {row['statement']}", {"confirmed": True, "not confirmed": False}.get(row["verdict"]), row["ours"])
+    if row.get("is_target"):
+        judge(f"{row['paper_name']}: {row['statement']}", {"confirmed": True, "not confirmed": False}.get(row["judged"]), row["our_result"])
 
 def go(*args):
     return subprocess.run(["go", "test", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True)

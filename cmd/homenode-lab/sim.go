@@ -139,7 +139,7 @@ type comparedJSON struct {
 	Digest   string                `json:"digest"`
 	Seeds    []uint64              `json:"seeds"`
 	Compared []scenario.Comparison `json:"compared"`
-	Paper    []scenario.Judged     `json:"paper,omitempty"`
+	Paper    []scenario.Judged     `json:"paper_claims,omitempty"`
 }
 
 func simCompare(cmd *cobra.Command, f simFlags, path string) error {

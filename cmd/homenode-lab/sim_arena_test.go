@@ -46,7 +46,7 @@ func TestSimArenaAndWhatComesOfIt(t *testing.T) {
 	if code, again, _ := runWith("sim", "arena", result); code != 0 || again != out {
 		t.Errorf("exit code %d; the stored result says\n%s\nwant\n%s", code, again, out)
 	}
-	if code, twice, _ := runWith("sim", "arena", result, result, "-o", "json"); code != 0 || strings.Count(twice, `"verdict"`) != 2*len(r.Rows) {
+	if code, twice, _ := runWith("sim", "arena", result, result, "-o", "json"); code != 0 || strings.Count(twice, `"judged"`) != 2*len(r.Rows) {
 		t.Errorf("exit code %d; rows of two results: %s", code, twice)
 	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,9 @@ func agentCommand() *cobra.Command {
 			if o.check {
 				return checkConfig(cmd, o.file, o.state, o.output)
 			}
+			if o.output != "text" {
+				return exit.BadInput(fmt.Errorf("-o %s is for --check: the agent's log has its format in the configuration (log: format)", o.output))
+			}
 			return o.run(cmd)
 		},
 	}
@@ -58,7 +62,9 @@ func agentCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.check, "check", false, "check the configuration (default: "+packagedConfig+" if it is there), and start nothing")
 	cmd.Flags().Uint64Var(&o.rounds, "rounds", 0, "number of windows after which the agent ends; 0: no limit")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "observe", "check")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format of --check: text or json")
+	cli.OutputFlag(cmd, &o.output)
+	cmd.Flags().Lookup("output").Usage = "of --check: " + cmd.Flags().Lookup("output").Usage
+	cli.Writes(cmd, agent.Check{})
 	return cmd
 }
 
@@ -81,8 +87,11 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	var next func(context.Context) (agent.Check, error)
 	if o.file == "" {
 		load = nil
+	} else {
+		next = serve.Asker(o.file, o.state)
 	}
 	log, relog := agent.Logger(cmd.ErrOrStderr(), c.Log)
 	handed, err := unix.Handed()
@@ -90,7 +99,7 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 		log.Warn("nothing is taken over", "error", err)
 	}
 	a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: o.dry, Rounds: o.rounds, Log: log, Relog: relog, Load: load,
-		Handed: handed, Exec: serve.Replacer(hangup)})
+		Handed: handed, Exec: serve.Replacer(hangup), Next: next})
 	if err != nil {
 		return exit.Precondition(err)
 	}
@@ -103,10 +112,7 @@ func (o agentOptions) run(cmd *cobra.Command) error {
 
 // config is the configuration with what the flags change.
 func (o agentOptions) config(stderr io.Writer) (agent.Config, error) {
-	c, err := agentConfig(o.file, o.state)
-	if own := agent.UserStateDir(); err == nil && !c.StateDirAsked && os.Geteuid() != 0 && own != "" {
-		c, err = agentConfig(o.file, own)
-	}
+	c, err := agentConfig(o.file, ownState(o.file, o.state))
 	if err != nil {
 		return c, err
 	}
@@ -117,6 +123,15 @@ func (o agentOptions) config(stderr io.Writer) (agent.Config, error) {
 		cli.Tell(stderr, []string{"warning: " + err.Error() + ": costs are estimates"})
 	}
 	return c, nil
+}
+
+// ownState is the folder that an agent of this user has, if neither file nor state name one.
+func ownState(file, state string) string {
+	c, err := agentConfig(file, state)
+	if own := agent.UserStateDir(); err == nil && !c.StateDirAsked && os.Geteuid() != 0 && own != "" {
+		return own
+	}
+	return state
 }
 
 // agentConfig reads the file, if one is named.

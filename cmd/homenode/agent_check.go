@@ -34,7 +34,7 @@ func checkConfig(cmd *cobra.Command, file, state, output string) error {
 			file = packagedConfig
 		}
 	}
-	layers, err := configLayers(file, state)
+	layers, err := configLayers(file, ownState(file, state))
 	if err != nil {
 		return err
 	}

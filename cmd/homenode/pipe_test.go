@@ -56,7 +56,7 @@ func agentFolder(t *testing.T) string {
 	t.Helper()
 	why := action.Reason{Workload: "/srv/café", Rule: "mao.keep.no-signal", Numbers: []action.Number{{Name: "cpu_used", Value: unit.Measured(0.009062, "cpu.stat"), Unit: "cpus"}}}
 	s := agent.Status{
-		Schema: 2, PID: os.Getpid(), Mode: agent.ModeAct, Started: time.Now(), Period: 10 * time.Second, EventTable: "amd-zen4", Rounds: 7, Counting: &agent.Counting{Why: "no such event", Remedy: "a PMU"},
+		Schema: 3, PID: os.Getpid(), Mode: agent.ModeAct, Started: time.Now(), Period: 10 * time.Second, EventTable: "amd-zen4", Rounds: 7, Counting: &agent.Counting{Why: "no such event", Remedy: "a PMU"},
 		Window:    window.Window{At: time.Now(), Length: 10 * time.Second, Nodes: []window.Node{{ID: 0, CPUs: set.FromCPUs(0, 1)}}, Workloads: []window.Workload{{ID: "/srv/café"}}},
 		Workloads: []agent.WorkloadStatus{{ID: "/srv/café", Service: "café", Reason: why, Past: []agent.Decision{{At: time.Now(), Seq: 3, Action: "bind /srv/café to nodes 0", Reason: why}}}},
 	}

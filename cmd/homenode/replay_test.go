@@ -148,7 +148,7 @@ func TestWhyFromLog(t *testing.T) {
 
 func TestReadAnswer(t *testing.T) {
 	var r agent.Reloaded
-	if err := readAnswer("reload", 200, []byte(`{"changed":["mao"],"waits_for_restart":["api"]}`), &r); err != nil || len(r.Changed) != 1 || len(r.Waits) != 1 {
+	if err := readAnswer("reload", 200, []byte(`{"changed_settings":["mao"],"waits_for_restart":["api"]}`), &r); err != nil || len(r.Changed) != 1 || len(r.Waits) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for code, want := range map[int]int{422: exit.Bad, 403: exit.Bad, 409: exit.Bad, 404: exit.Bad, 500: exit.Failed} {

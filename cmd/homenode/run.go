@@ -15,6 +15,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/source"
+	"homenode/internal/views"
 )
 
 // runFlags say how a program or shared memory is placed.
@@ -33,7 +34,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Needs, "needs", "", "memory that the program needs, such as 4GiB; without that much room on the nodes or below a cgroup's limit it is not started")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set and the equivalent numactl command; start nothing")
 	cli.OutputFlag(cmd, &f.output)
-	cli.Writes(cmd, host.RunPlan{})
+	cli.Writes(cmd, host.RunPlan{}, views.SegmentReport{})
 }
 
 func runCommand() *cobra.Command {

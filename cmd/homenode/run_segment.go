@@ -17,6 +17,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/source"
 	"homenode/internal/unit"
@@ -84,6 +85,9 @@ func placeSegment(cmd *cobra.Command, f runFlags, args []string) error {
 	case err != nil:
 		return exit.BadInput(err)
 	}
+	if f.output == "json" {
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(views.ReportSegment(q, res))
+	}
 	return views.Segment(cmd.OutOrStdout(), q, res)
 }
 
@@ -95,8 +99,6 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 		return q, fmt.Errorf("start %q: a command cannot be combined with shared memory: run it afterwards", args[0])
 	case len(given(cmd, []string{"cpus", "needs", "dry-run"})) > 0:
 		return q, fmt.Errorf("%s: that is for programs: shared memory has only a policy and nodes", strings.Join(given(cmd, []string{"cpus", "needs", "dry-run"}), ", "))
-	case f.output != "text":
-		return q, fmt.Errorf("-o %s is for --dry-run of a program: shared memory is reported as text", f.output)
 	case f.Policy == "" && f.Nodes == "":
 		return q, errors.New("place shared memory: no policy was given: give --nodes, or --policy local")
 	}

@@ -70,7 +70,6 @@ func TestRunRefuses(t *testing.T) {
 		{"run --shmkey 1 --nodes 0 --cpus 0", "--cpus: that is for programs"},
 		{"run --shmkey 1 --nodes 0 --create 1M", "--create: "},
 		{"run --nodes 0 -o json -- true", "-o json is for --dry-run: the output of a run is the program's"},
-		{"run --shmkey 1 --nodes 0 -o json", "-o json is for --dry-run of a program"},
 		{"run --shmkey 1", "place shared memory: no policy was given: give --nodes, or --policy local"},
 		{"run --shm /dev/shm/x --policy bind", "policy bind needs --nodes"},
 	} {
@@ -143,6 +142,12 @@ func TestRunSegment(t *testing.T) {
 		if err != nil || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %v, %q, want %q", c.args, err, text, c.want)
 		}
+	}
+	var got segmentJSON
+	text, err := statOut(t, "run", "--shm", name, "--nodes", "0", "--move", "-o", "json")
+	if err != nil || json.Unmarshal([]byte(text), &got) != nil || got.Schema != 1 || got.Name != name || got.Policy != launch.Bind ||
+		got.Bytes != 1<<20 || got.Present.Or(0) != 1<<20 || got.Elsewhere == nil || len(got.Elsewhere) > 0 || got.ID.Known() {
+		t.Errorf("%v, %s", err, text)
 	}
 }
 

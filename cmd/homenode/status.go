@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ func statusCommand() *cobra.Command {
 		Short: "Show what the agent saw in its last window, and what it did",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := statusOf(state, output)
+			s, err := statusOf(cmd, state, output)
 			if err != nil {
 				return err
 			}
@@ -37,11 +38,22 @@ func statusCommand() *cobra.Command {
 	return cmd
 }
 
-func statusOf(state, output string) (agent.Status, error) {
+// mostWait is how long status and why wait for the first round of an agent that has just
+// started, as it has after its installation. The default period is 10 s.
+const mostWait = time.Minute
+
+func statusOf(cmd *cobra.Command, state, output string) (agent.Status, error) {
 	if err := cli.CheckOutput(output); err != nil {
 		return agent.Status{}, err
 	}
 	s, err := agent.FindStatus(state)
+	if errors.Is(err, agent.ErrStarting) {
+		cli.Tell(cmd.ErrOrStderr(), []string{"the agent has just started: waiting for the end of its first round"})
+	}
+	for end := time.Now().Add(mostWait); errors.Is(err, agent.ErrStarting) && time.Now().Before(end) && cmd.Context().Err() == nil; {
+		time.Sleep(100 * time.Millisecond)
+		s, err = agent.FindStatus(state)
+	}
 	if errors.Is(err, agent.ErrNoStatus) {
 		err = exit.BadInput(err)
 	}
@@ -57,7 +69,7 @@ func whyCommand() *cobra.Command {
 			"ones from its decision log. If no agent runs, all come from the log.",
 		Args: cli.Exactly(1, "a workload: its cgroup path, the path's last part, or its service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := statusOf(state, output)
+			s, err := statusOf(cmd, state, output)
 			if errors.Is(err, agent.ErrNoStatus) {
 				return whyFromLog(cmd.OutOrStdout(), logOf(state, log, s), args[0], output, err)
 			}

@@ -3,14 +3,18 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"homenode/internal/agent"
 	"homenode/internal/cli/clitest"
@@ -70,5 +74,28 @@ func ownProfile(t *testing.T) {
 	c := agent.Config{Profile: profileOf(t, m)}
 	if err := useProfile(&c); err != nil || c.Actuate.Profile == nil {
 		t.Errorf("this machine's own profile: %v", err)
+	}
+}
+
+// An agent that has just started has no status yet: status waits for its first round.
+func TestStatusWaitsForTheFirstRound(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, "api.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(agent.Status{Schema: 3, PID: os.Getpid(), Started: time.Now()})
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	code, text, errs := clitest.Run(rootCommand(), "status", "--state", dir)
+	if code != exit.Done || errs != "homenode: the agent has just started: waiting for the end of its first round\n" || text == "" || asked != 3 {
+		t.Errorf("exit code %d, asked %d times, %q\n%s", code, asked, errs, text)
 	}
 }

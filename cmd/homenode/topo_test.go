@@ -113,7 +113,7 @@ func TestTopoPartly(t *testing.T) {
 	})
 	code, out, errs := runWith("topo", "--root", tree, "-o", "json")
 	var doc struct {
-		CPUs     int
+		CPUs     int `json:"cpu_count"`
 		Problems []string
 		Nodes    []struct {
 			Memory    *int   `json:"memory_bytes"`

@@ -32,7 +32,7 @@ type whyJSON struct {
 // whyLogJSON is what a log has on a name where no agent runs.
 type whyLogJSON struct {
 	Schema    int              `json:"schema"` // 1
-	Workloads []string         `json:"workloads"`
+	Workloads []string         `json:"workload_ids"`
 	Earlier   []agent.Decision `json:"earlier"`
 }
 

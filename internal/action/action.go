@@ -59,8 +59,8 @@ func Decided(all []Action) []Action {
 // Class is the part of a host's last-level caches and memory bandwidth that a workload
 // may use. 0: as much as it likes.
 type Class struct {
-	Cache     unit.Ratio `yaml:"cache" json:"cache,omitempty"`         // of each last-level cache's ways, rounded up to whole ones
-	Bandwidth unit.Ratio `yaml:"bandwidth" json:"bandwidth,omitempty"` // of each node's, rounded to the hardware's steps
+	Cache     unit.Ratio `yaml:"cache" json:"cache,omitempty"`               // of each last-level cache's ways, rounded up to whole ones
+	Bandwidth unit.Ratio `yaml:"bandwidth" json:"bandwidth_ratio,omitempty"` // of each node's, rounded to the hardware's steps
 }
 
 // None says that nothing is limited.
@@ -159,7 +159,7 @@ type Step struct {
 	Start     uint64        `json:"start,omitempty"`      // PinThread: when it started, ticks after boot; 0: any thread with the TID
 	Release   bool          `json:"release,omitempty"`    // PinThread: it has its affinity back at once, and stays for now
 	HotFirst  bool          `json:"hot_first,omitempty"`  // MovePages: what is accessed now comes first
-	Class     *Class        `json:"class,omitempty"`      // SetClass; an empty one: give back what was before
+	Class     *Class        `json:"isolation,omitempty"`  // SetClass; an empty one: give back what was before
 	Reason    Reason        `json:"reason"`
 }
 
@@ -196,7 +196,7 @@ type Outcome struct {
 	Step   Step   `json:"step"`
 	Status Status `json:"status"`
 	Detail string `json:"detail,omitempty"` // what the kernel or an owner said
-	Why    Reason `json:"why,omitzero"`     // of an outcome that actuate itself reports
+	Why    Reason `json:"reason,omitzero"`  // of an outcome that actuate itself reports
 	// Stays: refused, and the binding that there was is what it was.
 	Stays bool `json:"stays,omitempty"`
 	// Undone: refused, after it was begun: what was set of it is being put back.

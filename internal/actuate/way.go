@@ -55,10 +55,10 @@ const (
 // is that of a bind without an expectation.
 type Way struct {
 	Order  Order                  `json:"order"`
-	Before unit.Value[unit.Ratio] `json:"before"` // local access ratio; unknown: none is watched
-	Source window.LocalSource     `json:"source,omitempty"`
+	Before unit.Value[unit.Ratio] `json:"before_ratio"` // local access ratio; unknown: none is watched
+	Source window.LocalSource     `json:"local_source,omitempty"`
 	Work   unit.Opt[float64]      `json:"work_per_cycle,omitzero"` // before; see workPerCycle
-	End    unit.Ratio             `json:"end"`                     // the ratio that is expected at home
+	End    unit.Ratio             `json:"end_ratio"`               // the ratio that is expected at home
 	Bytes  unit.Bytes             `json:"bytes"`                   // to move
 	Rate   unit.Value[float64]    `json:"rate_bytes_per_s"`
 	Others unit.Bytes             `json:"others_bytes,omitempty"` // of other workloads that may move first

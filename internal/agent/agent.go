@@ -52,6 +52,9 @@ type Options struct {
 	// Exec replaces this program and hands data over. It returns only if that failed. Nil:
 	// this agent cannot be replaced.
 	Exec func(data []byte) error
+	// Next asks the program that Exec would start whether it would start with the
+	// configuration that is there now. Nil: there is no file to read.
+	Next func(ctx context.Context) (Check, error)
 }
 
 // applier is the journal, or a dry run in its place.

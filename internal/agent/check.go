@@ -20,6 +20,7 @@ type Check struct {
 	Watched  *int                `json:"watched"` // workloads that the agent would watch now; null = unknown
 	Services []ServiceCheck      `json:"services"`
 	Others   int                 `json:"others"` // watched workloads that no rule matches
+	Owners   *OwnerSettings      `json:"owners"` // for a handover; null = the configuration has errors
 }
 
 // ServiceCheck is what a rule matches on this host now.
@@ -27,7 +28,7 @@ type ServiceCheck struct {
 	Name      string   `json:"name"`
 	Match     string   `json:"match"`
 	Approved  bool     `json:"approved"`
-	Workloads []string `json:"workloads"`
+	Workloads []string `json:"workload_ids"`
 }
 
 // OK says that an agent would start with this configuration.
@@ -51,7 +52,7 @@ func CheckLayers(h CheckHost, layers ...Layer) Check {
 		r.Errors = yamlfile.Problems(err)
 		return r
 	}
-	r.Mode = c.Mode
+	r.Mode, r.Owners = c.Mode, ownersOf(c)
 	p := places{docs: documents(layers)}
 	p.group(h, "api.group", c.API.Group)
 	p.group(h, "api.write_group", c.API.WriteGroup)

@@ -13,7 +13,7 @@ import (
 // Counting says whether memory accesses are counted. Where they are not, every local access
 // ratio is an estimate.
 type Counting struct {
-	Counts bool   `json:"counts"`
+	Counts bool   `json:"is_counted"`
 	Why    string `json:"why,omitempty"`    // why not
 	Remedy string `json:"remedy,omitempty"` // what would change it
 }

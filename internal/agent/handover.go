@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"homenode/internal/control"
@@ -37,7 +36,7 @@ import (
 //  4. If the new program does not start, its process ends, as in 2.
 
 // handoverSchema is the version of the state. A program takes over only its own version's.
-const handoverSchema = 1
+const handoverSchema = 2
 
 // handover is what the new program needs in order to continue.
 type handover struct {
@@ -91,32 +90,59 @@ func (a *Agent) tellRefused(h Handover) {
 	a.wrote("status", a.status.write(a.o.Config.StateDir, a.readers))
 }
 
-// mayHandOver refuses what the new program could not continue with.
+// mayHandOver refuses what the new program could not continue with. Only that program knows its
+// configuration's keys, so it is asked.
 func (a *Agent) mayHandOver(ctx context.Context) error {
 	if a.o.Exec == nil {
 		return fmt.Errorf("replace the program: this agent cannot be replaced while it runs")
 	}
-	if a.o.Load == nil {
+	if a.o.Next == nil {
 		return ctx.Err()
 	}
-	next, err := a.o.Load()
+	next, err := a.o.Next(ctx)
 	if err != nil {
-		return fmt.Errorf("replace the program: the new one would refuse its configuration: %w", err)
+		return fmt.Errorf("replace the program: the new one does not say whether it would start: %w", err)
+	}
+	if n := len(next.Errors); n > 0 {
+		first := next.Errors[0]
+		return fmt.Errorf("replace the program: the new one would refuse its configuration: %s:%d: %s: %s (mistakes: %d)", first.File, first.Line, first.Path, first.Text, n)
 	}
 	if a.o.DryRun {
 		return ctx.Err()
 	}
-	for _, s := range settings {
-		if slices.Contains(ownersSettings, s.name) && !reflect.DeepEqual(s.of(&a.started), s.of(&next)) {
-			return fmt.Errorf("replace the program: %s has changed, which needs a restart", s.name)
-		}
+	if name := differs(ownersOf(a.started), next.Owners); name != "" {
+		return fmt.Errorf("replace the program: %s has changed, which needs a restart", name)
 	}
 	return ctx.Err()
 }
 
-// ownersSettings are the settings that say where the journal is and who acts. With others the
-// new program could not put back what is set.
-var ownersSettings = []string{"state_dir", "direct_owners", "docker_socket", "docker_memory", "containerd_socket"}
+// OwnerSettings are the settings that say where the journal is and who acts. With others the new
+// program could not put back what is set.
+type OwnerSettings struct {
+	StateDir         string   `json:"state_dir"`
+	DirectOwners     []string `json:"direct_owners"`
+	DockerSocket     string   `json:"docker_socket"`
+	DockerMemory     string   `json:"docker_memory"`
+	ContainerdSocket string   `json:"containerd_socket"`
+}
+
+func ownersOf(c Config) *OwnerSettings {
+	return &OwnerSettings{c.StateDir, append([]string{}, c.DirectOwners...), c.Runtimes.DockerSocket, c.Runtimes.DockerMemory, c.Runtimes.ContainerdSocket}
+}
+
+// differs names a setting that is another one in b; "" if none is.
+func differs(a, b *OwnerSettings) string {
+	if b == nil {
+		return "state_dir"
+	}
+	old, now := reflect.ValueOf(*a), reflect.ValueOf(*b)
+	for i := range old.NumField() {
+		if !reflect.DeepEqual(old.Field(i).Interface(), now.Field(i).Interface()) {
+			return old.Type().Field(i).Tag.Get("json")
+		}
+	}
+	return ""
+}
 
 func (a *Agent) handoverState() ([]byte, error) {
 	h := handover{

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/yamlfile"
 )
 
 // After a handover the bindings stay: the new program takes no step for a workload that is
@@ -115,4 +117,44 @@ func TestTakeOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The new program says whether it would start, so a key that only it knows is no mistake. What
+// it cannot continue with is refused.
+func TestHandoverAsksTheNewProgram(t *testing.T) {
+	c, err := ParseConfig([]byte("state_dir: /s\ndirect_owners: [kubelet]\n"), "c.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		next func(*Check) error
+		want string
+	}{
+		"it would start":           {func(*Check) error { return nil }, ""},
+		"it refuses":               {func(c *Check) error { c.Errors = yamlfile.Problems(wrongConfig(t)); return nil }, "c.yaml:2: period: "},
+		"it does not answer":       {func(*Check) error { return errors.New("it hangs") }, "does not say whether it would start: it hangs"},
+		"another journal":          {func(c *Check) error { c.Owners.StateDir = "/t"; return nil }, "state_dir has changed, which needs a restart"},
+		"another way to act":       {func(c *Check) error { c.Owners.DirectOwners = nil; return nil }, "direct_owners has changed"},
+		"it says nothing of these": {func(c *Check) error { c.Owners = nil; return nil }, "state_dir has changed"},
+	} {
+		a := &Agent{o: Options{Config: c, Exec: func([]byte) error { return nil }, Load: func() (Config, error) { return Config{}, errors.New("a new key") }}, started: c}
+		a.o.Next = func(context.Context) (Check, error) {
+			answer := Check{Owners: ownersOf(c)}
+			err := x.next(&answer)
+			return answer, err
+		}
+		err := a.mayHandOver(t.Context())
+		if x.want == "" && err != nil || x.want != "" && (err == nil || !strings.Contains(err.Error(), x.want)) {
+			t.Errorf("%s: %v, want %q", name, err, x.want)
+		}
+	}
+}
+
+func wrongConfig(t *testing.T) error {
+	t.Helper()
+	_, err := ParseConfig([]byte("mode: act\nperiod: 10\n"), "c.yaml")
+	if err == nil {
+		t.Fatal("period: 10 is taken")
+	}
+	return err
 }

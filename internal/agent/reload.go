@@ -15,7 +15,7 @@ import (
 // Reloaded describes what a new configuration changes.
 type Reloaded struct {
 	At      time.Time `json:"at"`
-	Changed []string  `json:"changed"` // takes effect with the next round
+	Changed []string  `json:"changed_settings"` // takes effect with the next round
 	// Waits are settings that differ in the file and need a restart.
 	Waits []string `json:"waits_for_restart,omitempty"`
 	Error string   `json:"error,omitempty"` // why nothing was changed

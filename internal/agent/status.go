@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	statusSchema = 2 // 2: reasons are codes and figures
+	statusSchema = 3 // 2: reasons are codes and figures; 3: a name has one meaning in all JSON
 	statusName   = "status.json"
 	socketName   = "api.sock" // of the API, unless the configuration names another
 	// pastLength is how many decisions are remembered per workload; the decision log has
@@ -50,21 +50,21 @@ type Status struct {
 	Mode       Mode             `json:"mode"`
 	Started    time.Time        `json:"started"`
 	Period     time.Duration    `json:"period_ns"`
-	Machine    string           `json:"machine"` // its origin
+	Machine    string           `json:"machine_name"` // its origin
 	EventTable string           `json:"event_table"`
 	Rounds     uint64           `json:"rounds"`
 	CPUSeconds float64          `json:"cpu_s"` // CPU time of this agent so far
 	RoundTime  time.Duration    `json:"last_round_ns"`
 	Window     window.Window    `json:"window"`
-	Problems   int              `json:"problems"`            // of the window, which lists only the first ones
+	Problems   int              `json:"problem_count"`       // of the window, which lists only the first ones
 	Workloads  []WorkloadStatus `json:"workloads"`           // parallel to Window.Workloads
 	Counting   *Counting        `json:"counting"`            // null = not known yet
 	Recovered  []string         `json:"recovered,omitempty"` // settings that a killed agent had left
 	Totals     Totals           `json:"totals,omitzero"`
-	Excluded   []Excluded       `json:"excluded,omitempty"`  // excluded through the API
-	Reload     *Reloaded        `json:"reload,omitempty"`    // the last reload
-	Handover   *Handover        `json:"handover,omitempty"`  // the last one that was refused
-	Decisions  string           `json:"decisions,omitempty"` // path of the decision log
+	Excluded   []Excluded       `json:"excluded,omitempty"`     // excluded through the API
+	Reload     *Reloaded        `json:"reload,omitempty"`       // the last reload
+	Handover   *Handover        `json:"handover,omitempty"`     // the last one that was refused
+	Decisions  string           `json:"decision_log,omitempty"` // path of the decision log
 }
 
 // WorkloadStatus is one workload: its figures and its decisions.
@@ -73,9 +73,9 @@ type WorkloadStatus struct {
 	Service  string          `json:"service"`
 	Labels   window.Labels   `json:"labels,omitzero"` // what the manager of its cgroup calls it
 	Features window.Features `json:"features"`
-	Stage    actuate.Stage   `json:"stage,omitempty"` // stage of the binding; "" = not bound
-	Nodes    set.NodeSet     `json:"nodes"`           // nodes that it is bound to
-	Note     action.Reason   `json:"note,omitzero"`   // the reason of the stage
+	Stage    actuate.Stage   `json:"stage,omitempty"`       // stage of the binding; "" = not bound
+	Nodes    set.NodeSet     `json:"nodes"`                 // nodes that it is bound to
+	Note     action.Reason   `json:"stage_reason,omitzero"` // the reason of the stage
 	// Pays says whether it pays to move the memory that a bound workload has
 	// elsewhere. Moving says that it is being moved.
 	Pays   unit.Opt[migration.Verdict] `json:"pays,omitzero"`
@@ -176,6 +176,9 @@ func (s Status) Find(name string) (WorkloadStatus, error) {
 // ErrNoStatus is returned when no agent has written a status.
 var ErrNoStatus = errors.New("no agent has written a status")
 
+// ErrStarting is returned when an agent runs whose first round has not ended.
+var ErrStarting = errors.New("the agent has just started")
+
 // maxStatus bounds a status, bytes: some 3 kB for each watched workload.
 const maxStatus = 64 << 20
 
@@ -183,11 +186,15 @@ const maxStatus = 64 << 20
 // its socket exists and may be used. Otherwise it reads the agent's file, which may be
 // up to a minute older.
 func ReadStatus(dir string) (Status, error) {
-	if s, err := askStatus(filepath.Join(dir, socketName)); err == nil {
+	s, asked := askStatus(filepath.Join(dir, socketName))
+	if asked == nil {
 		return s, nil
 	}
 	file := filepath.Join(dir, statusName)
 	data, err := unix.ReadAtMost(file, maxStatus)
+	if errors.Is(err, fs.ErrNotExist) && errors.Is(asked, ErrStarting) {
+		return Status{}, asked
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, fmt.Errorf("read %s: %w: start 'homenode agent', or name its folder with --state", file, ErrNoStatus)
 	}
@@ -211,6 +218,9 @@ func askStatus(socket string) (Status, error) {
 		return Status{}, err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		return Status{}, fmt.Errorf("ask %s: %w: its first round has not ended: ask again in a period", socket, ErrStarting)
+	}
 	if answer.StatusCode != http.StatusOK {
 		return Status{}, fmt.Errorf("ask %s: %s", socket, answer.Status)
 	}

@@ -30,7 +30,7 @@ func TestHintFaultsAndWatched(t *testing.T) {
 // A running agent is asked. A user who may not ask reads its file.
 func TestReadStatusAsks(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, statusName), []byte(`{"schema":2,"rounds":1}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, statusName), []byte(`{"schema":3,"rounds":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("unix", filepath.Join(dir, socketName))
@@ -40,7 +40,7 @@ func TestReadStatusAsks(t *testing.T) {
 	answer := http.StatusOK
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(answer)
-		_, _ = w.Write([]byte(`{"schema":2,"rounds":7}`))
+		_, _ = w.Write([]byte(`{"schema":3,"rounds":7}`))
 	}))
 	if s, err := ReadStatus(dir); err != nil || s.Rounds != 7 {
 		t.Errorf("asked: %d rounds, %v", s.Rounds, err)

@@ -18,7 +18,7 @@ import (
 func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
-			return exit.BadInput(fmt.Errorf("want %s, got %d arguments", what, len(args)))
+			return exit.BadInput(fmt.Errorf("want %s, got %s", what, arguments(args)))
 		}
 		return nil
 	}
@@ -28,10 +28,21 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 func AtLeast(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < n {
-			return exit.BadInput(fmt.Errorf("want %s, got %d arguments", what, len(args)))
+			return exit.BadInput(fmt.Errorf("want %s, got %s", what, arguments(args)))
 		}
 		return nil
 	}
+}
+
+// arguments says what was given: a word too much is found sooner if it is quoted.
+func arguments(args []string) string {
+	switch len(args) {
+	case 0:
+		return "none"
+	case 1:
+		return fmt.Sprintf("%q", args[0])
+	}
+	return fmt.Sprintf("%d arguments: %q", len(args), args)
 }
 
 // CheckOutput refuses formats that OutputFlag does not offer; more as there.

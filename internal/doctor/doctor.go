@@ -27,7 +27,7 @@ type Report struct {
 	Skipped []Skipped `json:"skipped"`
 	// Quiet are the rules that judged and found nothing.
 	Quiet []string `json:"quiet"`
-	Rules int      `json:"rules"` // how many there are
+	Rules int      `json:"rule_count"` // how many there are
 	// Problems is what the snapshot could not read, a sentence each. The report rests
 	// on the rest.
 	Problems []string `json:"problems,omitempty"`
@@ -84,7 +84,7 @@ type Finding struct {
 	// Cost is CPUs' worth of time that is lost.
 	Cost     unit.Value[float64] `json:"cost_cpus"`
 	Evidence []Evidence          `json:"evidence"`
-	Cause    string              `json:"cause"`
+	Cause    string              `json:"cause_text"`
 	Remedy   string              `json:"remedy"`
 	// Commands are exact: they have the ids of this machine, and root can paste them
 	// into a shell. At most one starts a program; the reader fills in its COMMAND…, so
@@ -127,7 +127,7 @@ type Subject struct {
 // Evidence is one figure that a finding rests on.
 type Evidence struct {
 	Name  string      `json:"name"`
-	Value string      `json:"value"` // for people, with its unit
+	Value string      `json:"text"` // for people, with its unit
 	How   unit.Source `json:"how"`
 	From  string      `json:"from,omitempty"`
 }

@@ -13,7 +13,7 @@ import (
 type Comparison struct {
 	Schema  int       `json:"schema"` // 1
 	Name    string    `json:"name"`   // name of the mix
-	Machine string    `json:"machine"`
+	Machine string    `json:"machine_name"`
 	How     string    `json:"how"` // "modelled (lab)": never shown as if from hardware
 	Command string    `json:"command"`
 	Commit  string    `json:"commit"`
@@ -21,14 +21,14 @@ type Comparison struct {
 	Seconds float64   `json:"seconds"` // duration of the comparison
 	Repeats int       `json:"repeats"`
 	Seed    uint64    `json:"seed"`
-	Order   []string  `json:"order"` // order of the runs, by arm
+	Order   []string  `json:"run_order"` // order of the runs, by arm
 	Arms    []Arm     `json:"arms"`
 	Targets []Target  `json:"targets"`
 
 	WarmupSeconds float64 `json:"warmup_model_s"` // warm-up of every run
 	// Load is a checksum of what ran, and on which machine: two comparisons with
 	// the same one may be shown together. It does not cover warm-up and repeats.
-	Load string `json:"load"`
+	Load string `json:"load_text"`
 	// Long is the stored result of peers with a longer warm-up.
 	Long *Comparison `json:"long,omitempty"`
 }
@@ -43,10 +43,10 @@ type Arm struct {
 	LocalSpread      Summary           `json:"local_access_ratio_spread"`
 	Services         []Service         `json:"services"`
 	PagesMoved       unit.Opt[float64] `json:"pages_moved"`
-	MoverCPUSeconds  unit.Opt[float64] `json:"mover_cpu_s"`      // guest time, warm-up and measurement
-	MoverCPUShare    unit.Opt[float64] `json:"mover_cpu_share"`  // of one CPU, while measuring
-	Unsteady         int               `json:"unsteady"`         // repeats whose local access ratio still changed when the warm-up ended
-	Detail           []string          `json:"detail,omitempty"` // messages of its mover, by repeat
+	MoverCPUSeconds  unit.Opt[float64] `json:"mover_cpu_s"`       // guest time, warm-up and measurement
+	MoverCPUShare    unit.Opt[float64] `json:"mover_cpu_share"`   // of one CPU, while measuring
+	Unsteady         int               `json:"unsteady"`          // repeats whose local access ratio still changed when the warm-up ended
+	Detail           []string          `json:"details,omitempty"` // messages of its mover, by repeat
 }
 
 // Service is one workload in one arm.
@@ -57,7 +57,7 @@ type Service struct {
 	Spread           Summary           `json:"ops_per_model_s_spread"`
 	CyclesPerOp      unit.Opt[float64] `json:"cycles_per_op"`
 	LocalAccessRatio unit.Opt[float64] `json:"local_access_ratio"`
-	CPUs             unit.Opt[float64] `json:"cpus"`
+	CPUs             unit.Opt[float64] `json:"busy_cpus"`
 	LatencyP50us     unit.Opt[float64] `json:"latency_p50_us"` // model time; informative
 	LatencyP99us     unit.Opt[float64] `json:"latency_p99_us"`
 }

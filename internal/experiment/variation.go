@@ -13,16 +13,16 @@ import (
 // Variation is how one command's run time varies, unpinned and under placements.
 type Variation struct {
 	Schema  int         `json:"schema"` // 1
-	Command []string    `json:"command"`
-	Machine string      `json:"machine"` // in words
-	How     unit.Source `json:"how"`     // measured, or modelled (in the lab)
-	Clock   string      `json:"clock"`   // clock of the times, in words
+	Command []string    `json:"argv"`
+	Machine string      `json:"machine_name"` // in words
+	How     unit.Source `json:"how"`          // measured, or modelled (in the lab)
+	Clock   string      `json:"clock"`        // clock of the times, in words
 	Date    time.Time   `json:"date"`
 	Seconds float64     `json:"seconds"` // wall-clock duration of the comparison
 	Warmups int         `json:"warmups"` // number of warm-ups of each arm
 	Repeats int         `json:"repeats"`
 	Seed    uint64      `json:"seed"`
-	Order   []string    `json:"order"` // order of the counted runs, by arm
+	Order   []string    `json:"run_order"` // order of the counted runs, by arm
 	Arms    []Placed    `json:"arms"`
 	Notes   []string    `json:"notes"` // what was left out, and why
 	Verdict Verdict     `json:"verdict"`
@@ -35,7 +35,7 @@ type Placed struct {
 	// About describes it in words: "CPUs and memory of node 1".
 	About string `json:"about"`
 	// Run is the flags of 'homenode run'; empty: the command is not placed.
-	Run []string `json:"run"`
+	Run []string `json:"argv"`
 
 	Time        Summary           `json:"time_s"`
 	User        unit.Opt[float64] `json:"user_s"`

@@ -146,8 +146,8 @@ func (s *Study) Another(m machine.Machine) string {
 type Result struct {
 	Schema    int         `json:"schema"`
 	Windows   int         `json:"windows"`
-	From      time.Time   `json:"from"`
-	To        time.Time   `json:"to"`
+	From      time.Time   `json:"from_time"`
+	To        time.Time   `json:"to_time"`
 	Origin    string      `json:"origin"` // the machine's
 	Constants vmmap.Infer `json:"constants"`
 	Workloads []Workload  `json:"workloads"` // by class, then by name

@@ -30,7 +30,7 @@ const (
 type Restored struct {
 	Setting
 	Workload string `json:"workload"`
-	Result   Result `json:"result"`
+	Result   Result `json:"outcome"`
 	Detail   string `json:"detail,omitempty"`
 }
 

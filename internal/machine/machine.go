@@ -118,16 +118,16 @@ type DAX struct {
 type Links struct {
 	Name string `json:"name"` // "NVLinkBandwidth", "XGMIHops", "XGMIBandwidth": MB/s or hops
 	// Devices are the kernel's or the driver's names, or PCI addresses.
-	Devices []string `json:"devices"`
+	Devices []string `json:"device_names"`
 	// Values[i][j] is from Devices[i] to Devices[j].
-	Values [][]unit.Opt[int] `json:"values"`
+	Values [][]unit.Opt[int] `json:"matrix"`
 }
 
 // Access is the performance of a node's memory as seen from some nodes, from
 // nodeN/accessC/initiators (since 5.2). It is the firmware's statement, not a
 // measurement.
 type Access struct {
-	Class          int                  `json:"class"`
+	Class          int                  `json:"access_class"`
 	Initiators     set.NodeSet          `json:"initiators"`
 	ReadLatency    unit.Opt[int]        `json:"read_latency_ns"`
 	WriteLatency   unit.Opt[int]        `json:"write_latency_ns"`
@@ -148,7 +148,7 @@ type Device struct {
 	Address string      `json:"address"` // "0000:3b:00.0"
 	Class   DeviceClass `json:"class"`
 	Names   []string    `json:"names,omitempty"` // what the kernel calls it: "eth0", "nvme0n1", "card0"
-	Vendor  uint16      `json:"vendor"`
+	Vendor  uint16      `json:"vendor_id"`
 	Model   uint16      `json:"model"`
 	// Node is where it is attached; unknown when the kernel says -1 or nothing.
 	Node unit.Opt[int] `json:"node"`

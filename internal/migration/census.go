@@ -39,7 +39,7 @@ func (k Kind) About() string {
 // memory that a fork left shared needs CAP_SYS_ADMIN).
 type Census struct {
 	Rows      []Row `json:"rows"` // in the order of Kinds, only of kinds that it has
-	Processes int   `json:"processes"`
+	Processes int   `json:"process_count"`
 	Unread    int   `json:"unread,omitempty"` // processes that could not be read: their memory is missing, all or in part
 	Files     int   `json:"files"`            // whose pages are counted
 	// Foreign is the part that processes outside of the workload map or hold open too,
@@ -59,7 +59,7 @@ type Census struct {
 // Row is one kind.
 type Row struct {
 	Kind  Kind        `json:"kind"`
-	Nodes []NodeBytes `json:"nodes"` // ascending, only nodes that have some
+	Nodes []NodeBytes `json:"node_bytes"` // ascending, only nodes that have some
 }
 
 // NodeBytes is the part of a kind on one node.
@@ -71,7 +71,7 @@ type NodeBytes struct {
 // Pool is huge pages of one size.
 type Pool struct {
 	PageSize unit.Bytes  `json:"page_bytes"`
-	Nodes    []NodeBytes `json:"nodes"` // as Row's
+	Nodes    []NodeBytes `json:"node_bytes"` // as Row's
 }
 
 // Add counts pages of a kind on a node; AddPool does so for Hugetlb.

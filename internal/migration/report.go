@@ -39,10 +39,10 @@ const (
 // Report is one move, before and after.
 type Report struct {
 	Schema int         `json:"schema"`
-	Target string      `json:"target"` // "cgroup /demo/a", "processes 12, 13"
+	Target string      `json:"target_name"` // "cgroup /demo/a", "processes 12, 13"
 	Mode   Mode        `json:"mode"`
-	From   set.NodeSet `json:"from"` // empty: from all others
-	To     set.NodeSet `json:"to"`
+	From   set.NodeSet `json:"from_nodes"` // empty: from all others
+	To     set.NodeSet `json:"to_nodes"`
 	// The request; 0 = no limit.
 	Rate     unit.Bytes    `json:"rate_bytes_per_s"`
 	MaxStall time.Duration `json:"max_stall_ns"`
@@ -68,8 +68,8 @@ type Heat struct {
 	How    unit.Source   `json:"how"`
 	Unit   string        `json:"unit"` // the smallest unit it can distinguish: "page", "region", "mapping"
 	For    time.Duration `json:"for_ns"`
-	Bytes  unit.Bytes    `json:"bytes"`            // accessed
-	Others []string      `json:"others,omitempty"` // better ones, and why the kernel does not have them
+	Bytes  unit.Bytes    `json:"bytes"`                    // accessed
+	Others []string      `json:"better_sources,omitempty"` // better ones, and why the kernel does not have them
 }
 
 // Task is the memory to be moved: Before, without what was to be left.

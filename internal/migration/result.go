@@ -43,7 +43,7 @@ type KindResult struct {
 
 // Failure is why pages stayed where they were.
 type Failure struct {
-	Reason string     `json:"reason"` // an errno's name, "EBUSY"; or "left: …" for pages left on purpose
+	Reason string     `json:"error"` // an errno's name, "EBUSY"; or "left: …" for pages left on purpose
 	Bytes  unit.Bytes `json:"bytes"`
 }
 

@@ -67,10 +67,10 @@ type Dropped struct {
 type List struct {
 	VCPUs      int         `json:"vcpus"`
 	Concerns   []Concern   `json:"concerns"`
-	Dropped    []Dropped   `json:"dropped"`
-	Links      string      `json:"links"` // where the interconnect's score comes from
+	Dropped    []Dropped   `json:"dropped_placements"`
+	Links      string      `json:"links_source"` // where the interconnect's score comes from
 	Placements []Placement `json:"placements"`
-	Packings   int         `json:"packings"` // that no other dominates
+	Packings   int         `json:"packing_count"` // that no other dominates
 	// Cut is the number of sets of nodes for which only the best block of each size was
 	// tried, since there were too many; 0: the list is exact.
 	Cut int `json:"sets_cut"`

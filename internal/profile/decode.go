@@ -34,8 +34,8 @@ func Encode(p Profile) ([]byte, error) { return schema.Encode(p, "profile") }
 //     negative, times and rates above 0, none beyond any machine,
 //  6. sizes and counts are not negative, and a key is there once.
 func (p Profile) Validate() error {
-	if p.Schema < 1 || p.Schema > Schema { // 1
-		return fmt.Errorf("schema %d: want 1 to %d", p.Schema, Schema)
+	if p.Schema != Schema { // 1
+		return fmt.Errorf("schema %d: this program reads %d: measure again with 'homenode bench'", p.Schema, Schema)
 	}
 	if !(p.Seconds >= 0) || math.IsInf(p.Seconds, 0) {
 		return fmt.Errorf("seconds %g: want a time", p.Seconds)

@@ -10,7 +10,7 @@ import (
 )
 
 // Schema is the version of the wire form.
-const Schema = 1
+const Schema = 2 // 2: a name has one meaning in all JSON
 
 // Profile is what a machine was measured to do. Times are by Clock: in the lab a
 // model's, and How says so.
@@ -75,10 +75,10 @@ func Parts() []Part {
 // Fingerprint distinguishes machines: a profile belongs to one.
 type Fingerprint struct {
 	CPUModel  string            `json:"cpu_model"` // "" = unknown
-	CPUs      int               `json:"cpus"`      // online
-	Nodes     []int             `json:"nodes"`
+	CPUs      int               `json:"cpu_count"` // online
+	Nodes     []int             `json:"node_ids"`
 	NodeCPUs  []set.CPUSet      `json:"node_cpus"` // of Nodes
-	Memory    []unit.Bytes      `json:"memory_bytes"`
+	Memory    []unit.Bytes      `json:"node_memory_bytes"`
 	Distances [][]unit.Opt[int] `json:"distances"`
 }
 
@@ -110,8 +110,8 @@ type Skipped struct {
 
 // PairFigure is from the CPUs of a node to the memory of a node.
 type PairFigure struct {
-	From int `json:"from"` // the CPUs' node
-	To   int `json:"to"`   // the memory's
+	From int `json:"from_node"` // the CPUs' node
+	To   int `json:"to_node"`   // the memory's
 	Figure
 }
 
@@ -132,9 +132,9 @@ type Mix struct {
 // Curve is latency against load: one CPU chases, the others read with a pause that gets
 // shorter from point to point.
 type Curve struct {
-	Name   string       `json:"name"` // "node 0, local", "whole machine, all local"
-	From   int          `json:"from"` // node of the CPU that chases
-	To     int          `json:"to"`   // node of its memory
+	Name   string       `json:"name"`      // "node 0, local", "whole machine, all local"
+	From   int          `json:"from_node"` // node of the CPU that chases
+	To     int          `json:"to_node"`   // node of its memory
 	Points []CurvePoint `json:"points"`
 }
 
@@ -175,8 +175,8 @@ const (
 // SharingTest is one pair of CPUs: each with a working set that fills most of the
 // last-level cache alone.
 type SharingTest struct {
-	CPUs     [2]int        `json:"cpus"`
-	Level    Level         `json:"level"`
+	CPUs     [2]int        `json:"cpu_pair"`
+	Level    Level         `json:"sharing"`
 	Distance unit.Opt[int] `json:"distance"`
 	Alone    Figure        `json:"alone"`    // ns a load of the first
 	Together Figure        `json:"together"` // the same while the second runs
@@ -186,16 +186,16 @@ type SharingTest struct {
 
 // CoreFigure is the latency, ns, of a line that another CPU has just modified.
 type CoreFigure struct {
-	CPUs     [2]int        `json:"cpus"` // reader, writer
-	Level    Level         `json:"level"`
+	CPUs     [2]int        `json:"cpu_pair"` // reader, writer
+	Level    Level         `json:"sharing"`
 	Distance unit.Opt[int] `json:"distance"`
 	Figure
 }
 
 // Migration is the cost of moving pages from one node to another.
 type Migration struct {
-	From     int        `json:"from"`
-	To       int        `json:"to"`
+	From     int        `json:"from_node"`
+	To       int        `json:"to_node"`
 	PageSize unit.Bytes `json:"page_bytes"`
 	PerPage  Figure     `json:"per_page"` // ns
 	Rate     Figure     `json:"rate"`     // bytes/s
@@ -216,9 +216,9 @@ type PolicyRow struct {
 // RaoCell is one cell of Rao's grid: each thread chases a working set of its own and
 // adds atomically to lines that all share.
 type RaoCell struct {
-	Threads int        `json:"threads"`
-	Spread  string     `json:"spread"` // "intra": all on one node; "inter": over the nodes
-	Memory  string     `json:"memory"` // "local", "remote"
+	Threads int        `json:"thread_count"`
+	Spread  string     `json:"spread"`       // "intra": all on one node; "inter": over the nodes
+	Memory  string     `json:"memory_place"` // "local", "remote"
 	WS      unit.Bytes `json:"ws_bytes"`
 	Sharing unit.Bytes `json:"sharing_bytes"` // 0 = no adds
 	// AddEvery is the number of chase steps for one add; 0 = no adds.

@@ -141,7 +141,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: decoded to %+v, %v", want, got, err)
 		}
 	}
-	if _, err := Decode([]byte(`{"schema":2,"new":1}`)); !errors.Is(err, schema.ErrNewer) {
+	if _, err := Decode([]byte(`{"schema":99,"new":1}`)); !errors.Is(err, schema.ErrNewer) {
 		t.Error(err)
 	}
 }

@@ -29,8 +29,8 @@ type Decision struct {
 	Workload string        `json:"workload"`
 	Kind     action.Kind   `json:"kind"`
 	Nodes    set.NodeSet   `json:"nodes,omitzero"`
-	Room     bool          `json:"room,omitempty"` // it makes room for others, or stops doing so
-	Reason   action.Reason `json:"reason"`         // without alternatives
+	Room     bool          `json:"makes_room,omitempty"` // it makes room for others, or stops doing so
+	Reason   action.Reason `json:"reason"`               // without alternatives
 }
 
 // Replay runs both arms on a recording. It is not safe for concurrent use.

@@ -73,8 +73,8 @@ const maxDifferences = 1000
 type Result struct {
 	Schema      int           `json:"schema"`
 	Windows     uint64        `json:"windows"`
-	From        time.Time     `json:"from"`
-	To          time.Time     `json:"to"`
+	From        time.Time     `json:"from_time"`
+	To          time.Time     `json:"to_time"`
 	Length      time.Duration `json:"length_ns"` // length of all windows
 	Then        Side          `json:"then"`
 	Now         Side          `json:"now"`
@@ -87,7 +87,7 @@ type Result struct {
 	AsRecorded unit.Opt[unit.Ratio] `json:"as_recorded"`
 	// Undone counts recorded outcomes of steps that were refused, failed or drifted:
 	// both arms assume that all their own steps were done.
-	Undone uint64   `json:"undone"`
+	Undone uint64   `json:"undone_steps"`
 	Notes  []string `json:"notes"`
 }
 

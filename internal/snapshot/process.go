@@ -81,7 +81,7 @@ type Thread struct {
 // Guest is what a virtual machine's process shows of its guest.
 type Guest struct {
 	VCPUs int             `json:"vcpus"`
-	Nodes unit.Value[int] `json:"nodes"` // of the virtual topology; 1 is flat
+	Nodes unit.Value[int] `json:"node_count"` // of the virtual topology; 1 is flat
 	// VCPUThreads are the TIDs of its virtual CPUs.
 	VCPUThreads []int `json:"vcpu_threads,omitempty"`
 }
@@ -169,7 +169,7 @@ type Mapping struct {
 	Kind   MappingKind  `json:"kind"`
 	Path   string       `json:"path,omitempty"`
 	Policy string       `json:"policy"`
-	Access string       `json:"access,omitempty"` // "rw-p", "r--s"; "" when maps was not read
+	Access string       `json:"permissions,omitempty"` // "rw-p", "r--s"; "" when maps was not read
 	ByNode []unit.Bytes `json:"by_node"`
 	// Mappers is numa_maps' mapmax: the number of page tables that map its most shared
 	// page; 0 or 1 for a private one.

@@ -52,7 +52,7 @@ type Place struct {
 // Function is a place in a program.
 type Function struct {
 	Name    string `json:"name"` // symbol, or "program+0x1234" without symbols
-	Samples uint64 `json:"samples"`
+	Samples uint64 `json:"sample_count"`
 	Writes  uint64 `json:"writes"`
 }
 
@@ -60,18 +60,18 @@ type Function struct {
 type LineUser struct {
 	PID      int    `json:"pid"`
 	Workload string `json:"workload"`
-	Samples  uint64 `json:"samples"`
+	Samples  uint64 `json:"sample_count"`
 }
 
 // Line is a cache line, or with Bytes = 4096 a page, that several nodes use.
 type Line struct {
-	PID      int      `json:"pid"`
-	Workload string   `json:"workload"`
-	Addr     uint64   `json:"addr"`
-	Bytes    int      `json:"bytes"`
-	Mapping  string   `json:"mapping"`
-	Loads    []uint64 `json:"loads_by_cpu_node"`
-	Stores   []uint64 `json:"stores_by_cpu_node"`
+	PID      int        `json:"pid"`
+	Workload string     `json:"workload"`
+	Addr     uint64     `json:"addr"`
+	Bytes    unit.Bytes `json:"bytes"`
+	Mapping  string     `json:"mapping"`
+	Loads    []uint64   `json:"loads_by_cpu_node"`
+	Stores   []uint64   `json:"stores_by_cpu_node"`
 	// Modified is the number of these that took the line out of another CPU's cache,
 	// which had changed it (HITM). 0 may also mean that the PMU does not show it.
 	Modified uint64 `json:"modified,omitempty"`

@@ -111,7 +111,7 @@ type Traffic struct {
 // Balancing is the kernel's NUMA balancing: the setting, and counts over the
 // period from /proc/vmstat (since 3.8).
 type Balancing struct {
-	Mode          unit.Value[int]    `json:"mode"` // /proc/sys/kernel/numa_balancing: 0 off, 1 on, 2 tiering
+	Mode          unit.Value[int]    `json:"balancing_mode"` // /proc/sys/kernel/numa_balancing: 0 off, 1 on, 2 tiering
 	PTEUpdates    unit.Value[uint64] `json:"pte_updates"`
 	HintFaults    unit.Value[uint64] `json:"hint_faults"`
 	HintLocal     unit.Value[uint64] `json:"hint_faults_local"`

@@ -23,12 +23,12 @@ type Events struct {
 	Schema    int            `json:"schema"` // 1
 	Table     string         `json:"table"`
 	Title     string         `json:"title"`
-	Machine   string         `json:"machine,omitempty"` // the name that its CPUs report; "" for --cpu
-	How       unit.Source    `json:"how"`               // how its counts are known
+	Machine   string         `json:"machine_name,omitempty"` // the name that its CPUs report; "" for --cpu
+	How       unit.Source    `json:"how"`                    // how its counts are known
 	Note      string         `json:"note,omitempty"`
 	LineBytes int            `json:"line_bytes"`
 	Counters  *int           `json:"counters"` // general-purpose counters of a CPU; null = unknown
-	CPUs      []string       `json:"cpus"`
+	CPUs      []string       `json:"cpu_models"`
 	TriedOn   *int           `json:"tried_on_cpu"` // where the events were opened; null = nothing was tried
 	Sources   []event.Source `json:"sources"`
 	Fields    []EventField   `json:"fields"`
@@ -40,9 +40,9 @@ type Events struct {
 // takes it, without their numbers.
 type EventControllers struct {
 	PMU    string   `json:"pmu"`
-	Reads  []string `json:"reads,omitempty"`
-	Writes []string `json:"writes,omitempty"`
-	All    []string `json:"all,omitempty"` // reads and writes together
+	Reads  []string `json:"read_events,omitempty"`
+	Writes []string `json:"write_events,omitempty"`
+	All    []string `json:"all_events,omitempty"` // reads and writes together
 	Note   string   `json:"note,omitempty"`
 }
 
@@ -50,7 +50,7 @@ type EventControllers struct {
 type EventField struct {
 	Field  event.Field  `json:"field"`
 	Why    string       `json:"why,omitempty"` // why it cannot be counted
-	Counts []EventCount `json:"counts"`        // the first is used
+	Counts []EventCount `json:"ways"`          // the first is used
 
 	Sampled *EventAnswer `json:"sampled,omitempty"` // the answer of a PMU that samples it instead
 }
@@ -66,10 +66,10 @@ type EventCount struct {
 
 type eventEvent struct {
 	Name   string      `json:"name"`
-	Perf   string      `json:"perf"` // as 'perf stat -e' takes it
-	Type   uint32      `json:"type"` // perf_event_attr.type
+	Perf   string      `json:"perf"`      // as 'perf stat -e' takes it
+	Type   uint32      `json:"perf_type"` // perf_event_attr.type
 	Config string      `json:"config"`
-	Code   *event.Code `json:"code,omitempty"` // the vendor's parts
+	Code   *event.Code `json:"event_code,omitempty"` // the vendor's parts
 }
 
 // EventsOf is the list of an event table, or of the CPUs of a recorded tree. It tries those of
@@ -142,7 +142,7 @@ func listEvent(e event.Event) eventEvent {
 // EventAnswer is what this host's kernel answered when the event was opened.
 type EventAnswer struct {
 	Opens   *bool  `json:"opens"`             // null = not tried
-	Refused string `json:"refused,omitempty"` // why not
+	Refused string `json:"refusal,omitempty"` // why not
 }
 
 func answer(err error) EventAnswer {

@@ -53,7 +53,7 @@ func TestPrintBRM(t *testing.T) {
 	if err := BRM(&out, s, m, "json"); err != nil || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{`"read_cost_ns":{"value":10500`, `"rule":"brm.stay"`, `"rules":{"brm.bias":10,"brm.stay":290}`, `"verdict":"sensitive"`, `"pinned_by_others":1`, `"uncounted_threads":2`, `"more_problems":17`} {
+	for _, want := range []string{`"read_cost_ns":{"value":10500`, `"rule":"brm.stay"`, `"rules":{"brm.bias":10,"brm.stay":290}`, `"judged":"sensitive"`, `"pinned_by_others":1`, `"uncounted_threads":2`, `"more_problems":17`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in\n%s", want, out.String())
 		}

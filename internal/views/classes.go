@@ -110,7 +110,7 @@ func held(wl interference.Workload) string {
 // ConstantsForm is what Constants writes as JSON.
 type ConstantsForm struct {
 	Schema    int         `json:"schema"` // 1
-	From      []string    `json:"from"`
+	From      []string    `json:"references"`
 	Constants vmmap.Infer `json:"constants"`
 }
 

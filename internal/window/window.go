@@ -114,7 +114,7 @@ type Workload struct {
 
 	Binding Binding `json:"binding"`
 	// Class is its present isolation; nil: none, or unknown.
-	Class *action.Class `json:"class,omitempty"`
+	Class *action.Class `json:"isolation,omitempty"`
 }
 
 // Thread is one thread of a workload in one period; a VM's vCPU is one.

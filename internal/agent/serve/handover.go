@@ -3,12 +3,17 @@
 package serve
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,6 +48,60 @@ func Replacer(hangup chan os.Signal) func([]byte) error {
 		defer hear(hangup)
 		return unix.Reexec(path, data)
 	}
+}
+
+// askLimit is how long the new program may take to check a configuration: some 0.1 s on an idle
+// host. The round that comes next waits for it.
+const askLimit = 30 * time.Second
+
+// maxAnswer bounds what is read from it. A host with 10,000 watched cgroups takes 1 MB.
+const maxAnswer = 16 << 20
+
+// Asker asks the program that Replacer would start to check a configuration: 'agent --check'.
+// state is the folder of the command line, if it names one.
+func Asker(file, state string) func(context.Context) (agent.Check, error) {
+	path, err := os.Executable()
+	args := []string{"agent", "--check", "--output", "json", "--config", file}
+	if state != "" {
+		args = append(args, "--state", state)
+	}
+	return func(ctx context.Context) (agent.Check, error) {
+		if err != nil {
+			return agent.Check{}, err
+		}
+		return askProgram(ctx, askLimit, path, args)
+	}
+}
+
+// askProgram runs a program whose output is a check. Its exit code says no more than its errors do.
+func askProgram(ctx context.Context, limit time.Duration, path string, args []string) (c agent.Check, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var out, errs bounded
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, time.Second
+	// It is a process of its own: it neither reports to the service's manager nor takes over.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "NOTIFY_SOCKET=") })
+	ran := cmd.Run()
+	if ctx.Err() != nil {
+		return c, fmt.Errorf("%s %s did not end within %v", path, strings.Join(args, " "), limit)
+	}
+	if err := json.Unmarshal(out.text, &c); err != nil {
+		said, _, _ := strings.Cut(strings.TrimSpace(string(errs.text)), "\n")
+		return agent.Check{}, fmt.Errorf("%s %s: %w: %q", path, strings.Join(args, " "), cmp.Or(ran, err), said)
+	}
+	return c, nil
+}
+
+// bounded keeps the first maxAnswer bytes.
+type bounded struct{ text []byte }
+
+func (l *bounded) Write(p []byte) (int, error) {
+	if len(l.text)+len(p) > maxAnswer {
+		return 0, fmt.Errorf("more than %d bytes", maxAnswer)
+	}
+	l.text = append(l.text, p...)
+	return len(p), nil
 }
 
 // Running is the status of the agent that holds the journal.

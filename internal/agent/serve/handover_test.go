@@ -38,3 +38,32 @@ func TestHandoverRefused(t *testing.T) {
 		}
 	}
 }
+
+// A program that hangs, fails or answers with something else is no answer.
+func TestAsk(t *testing.T) {
+	for name, c := range map[string]struct{ script, want string }{
+		"it would start":  {`echo '{"mode": "act", "owners": {"state_dir": "/s"}}'`, ""},
+		"it would not":    {`echo '{"errors": [{"text": "bad"}]}'; exit 2`, ""},
+		"it hangs":        {"sleep 60 & wait", "did not end within"},
+		"no JSON":         {"echo this", "invalid character"},
+		"it fails":        {"echo 'homenode: no such file' >&2; echo more >&2; exit 2", `exit status 2: "homenode: no such file"`},
+		"it floods":       {"yes", "did not end within"},
+		"it tells no one": {`[ -z "$NOTIFY_SOCKET" ] && echo {}`, ""},
+	} {
+		t.Setenv("NOTIFY_SOCKET", "/run/there")
+		limit := time.Minute
+		if strings.Contains(c.want, "end within") {
+			limit = 100 * time.Millisecond
+		}
+		got, err := askProgram(t.Context(), limit, "/bin/sh", []string{"-c", c.script})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if name == "it would not" && len(got.Errors) != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if _, err := askProgram(t.Context(), time.Minute, "/nonexistent", nil); err == nil {
+		t.Error("a program that is not there answered")
+	}
+}

@@ -55,7 +55,7 @@ type Summary struct {
 type Process struct {
 	ID        string         `json:"id"`
 	Sensitive unit.Opt[bool] `json:"numa_sensitive"`
-	Threads   int            `json:"threads"` // at the end
+	Threads   int            `json:"thread_count"` // at the end
 	Moves     int            `json:"moves"`
 	// Pinned counts threads that another process has pinned, Uncounted threads without
 	// counts of the penalty. Both are of the last window.
@@ -67,7 +67,7 @@ type Process struct {
 	Rules  map[string]int `json:"rules"`
 	// Verdict says whether it matters where the workload runs, as the policy inferred it;
 	// "" if it did not.
-	Verdict string `json:"verdict,omitempty"`
+	Verdict string `json:"judged,omitempty"`
 	First   Part   `json:"first_tenth"`
 	Last    Part   `json:"last_tenth"`
 }

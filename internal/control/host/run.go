@@ -30,9 +30,9 @@ type RunPlan struct {
 	launch.Placement
 	Rooms []launch.Room `json:"rooms"` // room on the nodes
 	// Cgroup is the tightest memory limit around this process, which the program inherits.
-	Cgroup   unit.Opt[cgroup.MemoryRoom] `json:"cgroup"`
-	Warnings []string                    `json:"warnings"`
-	Command  []string                    `json:"command"`
+	Cgroup   unit.Opt[cgroup.MemoryRoom] `json:"cgroup_room"`
+	Warnings []string                    `json:"notices"`
+	Command  []string                    `json:"argv"`
 	Numactl  []string                    `json:"numactl"`
 }
 

@@ -356,7 +356,7 @@ func (f *Folder) line(l *line, bytes int) snapshot.Line {
 	for ip, n := range l.ips {
 		ips[ip] = &snapshot.Function{Samples: uint64(n), Writes: uint64(n)}
 	}
-	return snapshot.Line{PID: l.pid, Addr: l.addr, Bytes: bytes, Mapping: l.mapping,
+	return snapshot.Line{PID: l.pid, Addr: l.addr, Bytes: unit.Bytes(bytes), Mapping: l.mapping,
 		Loads: widen(l.loads), Stores: widen(l.stores), Modified: uint64(l.modified), Writers: len(l.writers), Users: l.users(), Functions: f.functions(l.pid, ips)}
 }
 

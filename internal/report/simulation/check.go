@@ -77,7 +77,7 @@ func checkNumber(path string, v reflect.Value) error {
 		return fmt.Errorf("%s is %v, which is no figure", path, f)
 	case math.Abs(f) > most:
 		return fmt.Errorf("%s is %v, above %v", path, f, most)
-	case f < 0 && !strings.HasPrefix(path, "paper["):
+	case f < 0 && !strings.HasPrefix(path, "paper_claims["):
 		return fmt.Errorf("%s is %v, below 0", path, f)
 	case share && f > 1+rounding:
 		return fmt.Errorf("%s is %v, above 1", path, f)

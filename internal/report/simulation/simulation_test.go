@@ -299,7 +299,7 @@ func TestDecisionRefused(t *testing.T) {
 		{func(r *scenario.Result) { r.Arms[0].Runs[0].MovedB = -1 }, "moved_bytes is -1, below 0"},
 		{func(r *scenario.Result) { r.Arms[0].Runs[0].Binds = -1 }, "binds is -1, below 0"},
 		{func(r *scenario.Result) { r.Arms[0].Runs[0].UnbindRatio = 1.1 }, "unbind_ratio is 1.1, above 1"},
-		{func(r *scenario.Result) { r.Paper[0].Value = unit.Some(-1e19) }, "paper[0].value is -1e+19, above 1e+18"},
+		{func(r *scenario.Result) { r.Paper[0].Value = unit.Some(-1e19) }, "paper_claims[0].value is -1e+19, above 1e+18"},
 		{func(r *scenario.Result) { r.Schema = scenario.ResultSchema + 1 }, "schema 2 is newer than 1"},
 		{func(r *scenario.Result) { r.How = "measured" }, `how is "measured"`},
 		{func(r *scenario.Result) { r.Against = "gone\x1b" }, `no arm is called "gone`},

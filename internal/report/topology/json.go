@@ -22,11 +22,11 @@ type document struct {
 	Schema    int                  `json:"schema"` // 1
 	Origin    string               `json:"origin"`
 	Summary   string               `json:"summary"`
-	CPUs      int                  `json:"cpus"`
-	Cores     unit.Opt[int]        `json:"cores"`
+	CPUs      int                  `json:"cpu_count"`
+	Cores     unit.Opt[int]        `json:"core_count"`
 	SMT       unit.Opt[int]        `json:"smt"`
-	Online    set.CPUSet           `json:"online"`
-	Offline   set.CPUSet           `json:"offline"`
+	Online    set.CPUSet           `json:"online_cpus"`
+	Offline   set.CPUSet           `json:"offline_cpus"`
 	Memory    unit.Opt[unit.Bytes] `json:"memory_bytes"`
 	PageSize  unit.Opt[unit.Bytes] `json:"page_bytes"`
 	Nodes     []nodeDoc            `json:"nodes"`
@@ -53,8 +53,8 @@ type document struct {
 type nodeDoc struct {
 	ID        int                  `json:"id"`
 	CPUs      set.CPUSet           `json:"cpus"`
-	Cores     unit.Opt[int]        `json:"cores"`
-	Packages  []int                `json:"packages"` // indexes
+	Cores     unit.Opt[int]        `json:"core_count"`
+	Packages  []int                `json:"package_indexes"` // indexes
 	Memory    unit.Opt[unit.Bytes] `json:"memory_bytes"`
 	Distances []unit.Opt[int]      `json:"distances"`
 	Tier      unit.Opt[int]        `json:"tier"`

@@ -115,8 +115,8 @@ func (f facts) measuredText(b *render.Terminal) {
 
 // profileDoc is what a profile says of two nodes.
 type profileDoc struct {
-	From      int               `json:"from"`
-	To        int               `json:"to"`
+	From      int               `json:"from_node"`
+	To        int               `json:"to_node"`
 	Latency   unit.Opt[float64] `json:"latency_ns"`
 	Bandwidth unit.Opt[float64] `json:"read_bytes_per_s"`
 	How       unit.Source       `json:"how"`

@@ -18,7 +18,7 @@ import (
 // placementsDoc is the JSON form of a list of placements.
 type placementsDoc struct {
 	Schema  int    `json:"schema"`
-	Machine string `json:"machine"`
+	Machine string `json:"machine_name"`
 	Exact   bool   `json:"exact"`
 	placement.List
 }

@@ -95,7 +95,7 @@ func TestUnknownIsNull(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"cores", "smt", "memory_bytes", "page_bytes"} {
+	for _, key := range []string{"core_count", "smt", "memory_bytes", "page_bytes"} {
 		if v, ok := doc[key]; !ok || v != nil {
 			t.Errorf("%s is %v", key, v)
 		}

@@ -66,7 +66,7 @@ type Plan struct {
 
 // Cell is one run. All of its figures are modelled.
 type Cell struct {
-	Machine string `json:"machine"`
+	Machine string `json:"machine_name"`
 	Mix     string `json:"mix"`
 	Policy  string `json:"policy"`
 	Seed    uint64 `json:"seed"`
@@ -89,7 +89,7 @@ type Cell struct {
 type App struct {
 	ID      string  `json:"id"`
 	Service string  `json:"service"` // the application
-	Threads int     `json:"threads"`
+	Threads int     `json:"thread_count"`
 	Rated   bool    `json:"rated,omitempty"` // requests come at a rate: Ops is at most that rate
 	Ops     float64 `json:"ops_per_s"`       // operations per second of its presence
 	// P99S is the 99th percentile of the time that an operation takes, over threads and
@@ -123,8 +123,8 @@ type Named struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
 	From  string `json:"from,omitempty"` // for a machine: the source of its figures
-	Nodes int    `json:"nodes,omitempty"`
-	CPUs  int    `json:"cpus,omitempty"`
+	Nodes int    `json:"node_count,omitempty"`
+	CPUs  int    `json:"cpu_count,omitempty"`
 	// PeriodS is how often a policy reads a window and acts; 0: it never acts.
 	PeriodS float64 `json:"period_s,omitempty"`
 	// For a mix: its length, the warm-up that is in no figure, and its steps.

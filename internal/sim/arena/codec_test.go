@@ -58,7 +58,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%q was read", text)
 		}
 	}
-	if _, err := Decode([]byte(`{"schema":1,"how":"modelled","rows":[{"paper":"p","statement":"s","theirs":"1","ours":"1","verdict":"confirmed","sentence":"so"}]}`)); err != nil {
+	if _, err := Decode([]byte(`{"schema":1,"how":"modelled","rows":[{"paper_name":"p","statement":"s","theirs":"1","our_result":"1","judged":"confirmed","sentence":"so"}]}`)); err != nil {
 		t.Errorf("rows only: %v", err)
 	}
 }

@@ -24,17 +24,17 @@ const ToReach = "to reach"
 
 // Row is a paper's statement beside our result.
 type Row struct {
-	Paper string `json:"paper"` // "Rao 2013", "Lakew 2025", "MAO"
+	Paper string `json:"paper_name"` // "Rao 2013", "Lakew 2025", "MAO"
 	// Section is where the paper says it; "": unknown from our text of the paper.
 	Section   string  `json:"section,omitempty"`
 	Statement string  `json:"statement"` // in our words
 	Theirs    string  `json:"theirs"`    // its figure, with unit; "–": it gives none
-	Ours      string  `json:"ours"`
-	Verdict   Verdict `json:"verdict"`
+	Ours      string  `json:"our_result"`
+	Verdict   Verdict `json:"judged"`
 	Sentence  string  `json:"sentence"` // the reason, with the figures behind it
 	// Target: homenode was to reach it, and 'make bench-arena' fails if it is not
 	// confirmed.
-	Target bool `json:"target,omitempty"`
+	Target bool `json:"is_target,omitempty"`
 }
 
 // Statement is a paper's statement, and how an F judges it: a row of the table of

@@ -22,7 +22,7 @@ type Change struct {
 	// CPU and Latency are per operation. Each service is weighted by what it used, or
 	// waited for.
 	CPU        *float64 `json:"cpu"`
-	Latency    *float64 `json:"latency"`
+	Latency    *float64 `json:"latency_change"`
 	LocalRatio *float64 `json:"local_ratio"` // difference
 
 	// The same changes for a different sample of servers: by bootstrap over servers, for a

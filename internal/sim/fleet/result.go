@@ -19,10 +19,10 @@ type Result struct {
 	How       string  `json:"how"` // always "modelled"
 	Generator int     `json:"generator_version"`
 	Seed      uint64  `json:"seed"`
-	Machine   string  `json:"machine"` // its origin
-	From      string  `json:"from"`    // source of its figures
-	Nodes     int     `json:"nodes"`
-	CPUs      float64 `json:"cpus"` // per server
+	Machine   string  `json:"machine_name"` // its origin
+	From      string  `json:"from"`         // source of its figures
+	Nodes     int     `json:"node_count"`
+	CPUs      float64 `json:"cpu_count"` // per server
 	Servers   int     `json:"servers"`
 	PeriodS   float64 `json:"period_s"`
 	Seconds   float64 `json:"seconds"` // per server, without the warm-up
@@ -30,16 +30,16 @@ type Result struct {
 	// ObservedS is how long MAO leaves a replica alone after its arrival. With a data set
 	// it is observed first, so there are fewer and later bindings. 0: it is not observed.
 	ObservedS float64 `json:"observed_s"`
-	Services  int     `json:"services"`
-	Stays     int     `json:"stays"` // stays of replicas on servers
+	Services  int     `json:"service_count"`
+	Stays     int     `json:"stay_count"` // stays of replicas on servers
 	Unplaced  int     `json:"unplaced"`
 	// Workloads per server, on average.
 	Workloads float64 `json:"workloads_per_server"`
 
 	Without *Side            `json:"without_mao"`
 	With    *Side            `json:"with_mao"`
-	Change  *Change          `json:"change"` // with MAO against without
-	List    []ServiceFigures `json:"list"`   // services, in the order of the catalogue
+	Change  *Change          `json:"changes"` // with MAO against without
+	List    []ServiceFigures `json:"list"`    // services, in the order of the catalogue
 
 	DataSet *DataSet `json:"data_set"`
 }
@@ -52,7 +52,7 @@ type Side struct {
 	CPUSeconds  float64  `json:"cpu_seconds"`
 	// UnbindRatio is unbound workload-time / all workload-time. nil: without MAO.
 	UnbindRatio *float64 `json:"unbind_ratio"`
-	Binds       *Binds   `json:"binds"`
+	Binds       *Binds   `json:"bind_counts"`
 }
 
 // Binds is what MAO did after the warm-up.
@@ -91,9 +91,9 @@ type Figures struct {
 
 // DataSet describes the recorded data set.
 type DataSet struct {
-	Rows          int     `json:"rows"`
+	Rows          int     `json:"row_count"`
 	Controls      int     `json:"controls"` // rows of replicas that were never bound
-	Skipped       Skipped `json:"skipped"`
+	Skipped       Skipped `json:"skipped_rows"`
 	NoiseMeasured bool    `json:"noise_measured"`
 	Noise         string  `json:"noise"` // its source, or that it was not measured
 }

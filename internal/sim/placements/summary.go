@@ -11,11 +11,11 @@ import (
 type Summary struct {
 	Schema     int        `json:"schema"` // 1
 	How        string     `json:"how"`
-	Machine    string     `json:"machine"`
+	Machine    string     `json:"machine_name"`
 	VCPUs      int        `json:"vcpus"`
 	Seed       uint64     `json:"seed"`
 	Generator  int        `json:"generator_version"`
-	Workloads  int        `json:"workloads"`
+	Workloads  int        `json:"workload_count"`
 	Placements []Standing `json:"placements"`
 }
 

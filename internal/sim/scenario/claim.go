@@ -69,7 +69,7 @@ func (c Claim) problems(known func(arm string) bool) (all []problem) {
 // Judged is a paper's figure beside ours.
 type Judged struct {
 	Claim
-	Ours Spread `json:"ours"`          // a change or a figure, like Claim.Value; N 0: there is none
+	Ours Spread `json:"our_spread"`    // a change or a figure, like Claim.Value; N 0: there is none
 	Why  string `json:"why,omitempty"` // why there is none
 }
 

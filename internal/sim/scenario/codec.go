@@ -85,7 +85,7 @@ func (r Result) checkPaper() error { // 6
 	known := func(arm string) bool { _, ok := r.outcome(arm); return ok }
 	for i, p := range r.Paper {
 		for _, wrong := range p.problems(known) {
-			return fmt.Errorf("paper[%d].%s: %s", i, wrong.path, wrong.text)
+			return fmt.Errorf("paper_claims[%d].%s: %s", i, wrong.path, wrong.text)
 		}
 	}
 	return nil

@@ -48,11 +48,11 @@ type Comparison struct {
 	Metric  string `json:"metric"`
 	Arm     string `json:"arm"`
 	Against string `json:"against"`
-	Value   Spread `json:"value"` // the arm's, over its seeds; for all services weighted by its own operations
-	Base    Spread `json:"base"`  // the reference arm's
+	Value   Spread `json:"value_spread"` // the arm's, over its seeds; for all services weighted by its own operations
+	Base    Spread `json:"base"`         // the reference arm's
 	// Ratio is the arm's figure / the reference arm's, seed by seed (see Metric.Against);
 	// for all services both are weighted by the reference's operations.
-	Ratio Spread `json:"ratio"`
+	Ratio Spread `json:"ratio_spread"`
 }
 
 // Compare puts arms side by side, by service ("" first) and metric, in the order of

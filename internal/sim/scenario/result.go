@@ -11,17 +11,17 @@ type Result struct {
 	How      string    `json:"how"` // always "modelled"
 	Scenario string    `json:"scenario"`
 	About    string    `json:"about"`
-	Digest   string    `json:"digest"`  // SHA-256 of the scenario's text
-	Machine  string    `json:"machine"` // its origin
-	From     string    `json:"from"`    // source of its figures
-	Nodes    int       `json:"nodes"`
-	CPUs     int       `json:"cpus"`
+	Digest   string    `json:"digest"`       // SHA-256 of the scenario's text
+	Machine  string    `json:"machine_name"` // its origin
+	From     string    `json:"from"`         // source of its figures
+	Nodes    int       `json:"node_count"`
+	CPUs     int       `json:"cpu_count"`
 	PeriodS  float64   `json:"period_s"`
 	Seconds  float64   `json:"seconds"` // measured seconds: without the warm-up
 	Seeds    []uint64  `json:"seeds"`
 	Against  string    `json:"against"`
 	Arms     []Outcome `json:"arms"`
-	Paper    []Claim   `json:"paper,omitempty"`
+	Paper    []Claim   `json:"paper_claims,omitempty"`
 }
 
 // Outcome is the outcome of one arm.
@@ -78,8 +78,8 @@ type Workload struct {
 
 // Sample is the means since the sample before.
 type Sample struct {
-	Hour       float64 `json:"hour"` // since the start
-	Load       float64 `json:"load"` // CPUs in use / all
+	Hour       float64 `json:"hour"`       // since the start
+	Load       float64 `json:"busy_share"` // CPUs in use / all
 	LatencyS   float64 `json:"latency_s"`
 	LocalRatio float64 `json:"local_ratio"`
 	Unbound    float64 `json:"unbound"` // share of approved workloads that are not bound

@@ -193,10 +193,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{func(r *Result) { r.Arms[0].Runs[0].Series[1].Hour = 0 }, "ascending hours"},
 		{func(r *Result) { r.Arms[0].Runs[0].Series = make([]Sample, MaxSamples+1) }, "samples"},
 		{func(r *Result) { r.Arms[0].Runs[0].Binds = -1 }, "negative"},
-		{func(r *Result) { r.Paper[1].Metric = "joy" }, `paper[1].metric: there is no "joy"`},
-		{func(r *Result) { r.Paper[0].Arm = "x" }, `paper[0].arm: there is no arm "x"`},
-		{func(r *Result) { r.Paper[0].Against = "x" }, `paper[0].against: there is no arm "x"`},
-		{func(r *Result) { r.Paper[0].Against = "" }, "paper[0].value: it is -0.12"},
+		{func(r *Result) { r.Paper[1].Metric = "joy" }, `paper_claims[1].metric: there is no "joy"`},
+		{func(r *Result) { r.Paper[0].Arm = "x" }, `paper_claims[0].arm: there is no arm "x"`},
+		{func(r *Result) { r.Paper[0].Against = "x" }, `paper_claims[0].against: there is no arm "x"`},
+		{func(r *Result) { r.Paper[0].Against = "" }, "paper_claims[0].value: it is -0.12"},
 	} {
 		r := fakeResult()
 		c.change(&r)
