@@ -16,6 +16,7 @@ import (
 	"homenode/internal/experiment"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/unit"
+	"homenode/internal/views"
 )
 
 func needNode0(t *testing.T) {
@@ -143,7 +144,7 @@ func TestRunSegment(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q", c.args, err, text, c.want)
 		}
 	}
-	var got segmentJSON
+	var got views.SegmentReport
 	text, err := statOut(t, "run", "--shm", name, "--nodes", "0", "--move", "-o", "json")
 	if err != nil || json.Unmarshal([]byte(text), &got) != nil || got.Schema != 1 || got.Name != name || got.Policy != launch.Bind ||
 		got.Bytes != 1<<20 || got.Present.Or(0) != 1<<20 || got.Elsewhere == nil || len(got.Elsewhere) > 0 || got.ID.Known() {
