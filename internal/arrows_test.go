@@ -99,6 +99,7 @@ var guarded = []struct {
 		exceptions: map[string]string{
 			"machine/machinetest": "unpacks .xz archives with the xz program",
 			"kernel/launch":       "starts the program that it was asked to place",
+			"agent/serve":         "asks the program that replaces it to check the configuration",
 			"kernel/freeze":       "starts the guard that thaws when its starter is gone",
 		},
 	},
