@@ -19,7 +19,6 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/render"
-	"homenode/internal/schema"
 	"homenode/internal/source"
 	"homenode/internal/views"
 )
@@ -147,13 +146,6 @@ func agentConfig(file, state string) (agent.Config, error) {
 	return c, exit.BadInput(err)
 }
 
-// restoredJSON is what 'restore -o json' prints.
-type restoredJSON struct {
-	Schema   int                `json:"schema"` // 1
-	DryRun   bool               `json:"dry_run"`
-	Restored []journal.Restored `json:"restored"`
-}
-
 // stateFlags name an agent that a command acts on: by its configuration, or by its folder.
 type stateFlags struct{ file, state, output string }
 
@@ -243,7 +235,7 @@ func restoreCommand() *cobra.Command {
 			}
 			if dry {
 				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)
-				return errors.Join(sayRestored(cmd, f.output, dry, foreseen), restoreResult(dry, foreseen, err))
+				return errors.Join(views.Restored(cmd.OutOrStdout(), f.output, dry, foreseen), restoreResult(dry, foreseen, err))
 			}
 			if forget {
 				if err := agent.ForgetDamage(c.StateDir); err != nil {
@@ -254,12 +246,12 @@ func restoreCommand() *cobra.Command {
 			if errors.Is(err, journal.ErrDamaged) {
 				saySuspects(cmd, c.StateDir)
 			}
-			return errors.Join(sayRestored(cmd, f.output, dry, restored), restoreResult(dry, restored, err))
+			return errors.Join(views.Restored(cmd.OutOrStdout(), f.output, dry, restored), restoreResult(dry, restored, err))
 		},
 	}
 	cli.Exits(cmd, "3", "some settings could not be put back, or the record is damaged", "4", "there was nothing to put back")
 	f.add(cmd, "the journal")
-	cli.Writes(cmd, restoredJSON{})
+	cli.Writes(cmd, views.RestoredReport{})
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "report what would be put back, but change nothing")
 	cmd.Flags().BoolVar(&forget, "forget-damage", false, "forget that the journal was damaged; check first what it may have left")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "forget-damage")
@@ -275,22 +267,6 @@ func saySuspects(cmd *cobra.Command, state string) {
 	for _, s := range all {
 		fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("may be left: "+s.String()))
 	}
-}
-
-func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal.Restored) error {
-	if output == "json" {
-		if restored == nil {
-			restored = []journal.Restored{}
-		}
-		return schema.NewEncoder(cmd.OutOrStdout()).Encode(restoredJSON{1, dry, restored})
-	}
-	for _, r := range restored {
-		if dry {
-			fmt.Fprint(cmd.OutOrStdout(), "dry run: ")
-		}
-		fmt.Fprintln(cmd.OutOrStdout(), render.Printable(fmt.Sprint(r)))
-	}
-	return nil
 }
 
 // restoreResult: a setting that failed, or is kept because others depend on it,

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +46,7 @@ func benchCommand() *cobra.Command {
 			"about once a second: stop it at any time, and continue with --resume. While it runs, it uses all CPUs that it may.\n\n" +
 			"A latency is the median of short batches, so interruptions do not count. A bandwidth is the mean of the whole\n" +
 			"time. In the lab a bandwidth is a median too, because the lab's clock is a model's.\n\n" +
-			"Parts: " + partNames(profile.Parts()) + ".",
+			"Parts: " + profile.Names(profile.Parts()) + ".",
 		Example: "  homenode bench\n  homenode bench --only caches,latency,bandwidth --budget 1m\n  homenode bench --resume --html profile.html\n  homenode bench show profile.json",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd, f) },
@@ -80,14 +79,6 @@ func defaultProfile(uid int, env func(string) string) string {
 		return rootProfile
 	}
 	return filepath.Join(cmp.Or(env("XDG_STATE_HOME"), filepath.Join(env("HOME"), ".local/state")), "homenode/profile.json")
-}
-
-func partNames(parts []profile.Part) string {
-	names := make([]string, len(parts))
-	for i, p := range parts {
-		names[i] = string(p)
-	}
-	return strings.Join(names, ", ")
 }
 
 // Tests replace these.
@@ -134,7 +125,7 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 		Machine: m, Budget: f.budget, Repeats: f.repeats, Seed: f.seed, Now: time.Now,
 		Version: cli.Version, Command: strings.Join(append([]string{"homenode"}, os.Args[1:]...), " "),
 	}
-	if o.Parts, err = f.parts(); err != nil {
+	if o.Parts, err = profile.Choose(f.only, f.skip); err != nil {
 		return o, prior, exit.BadInput(err)
 	}
 	limits, err := readLimits()
@@ -170,36 +161,6 @@ func (f benchFlags) check() error {
 	return cli.CheckOutput(f.output)
 }
 
-func (f benchFlags) parts() ([]profile.Part, error) {
-	only, err := namedParts("--only", f.only)
-	if err != nil {
-		return nil, err
-	}
-	skip, err := namedParts("--skip", f.skip)
-	if err != nil {
-		return nil, err
-	}
-	if len(only) == 0 {
-		only = profile.Parts()
-	}
-	left := slices.DeleteFunc(only, func(p profile.Part) bool { return slices.Contains(skip, p) })
-	if len(left) == 0 {
-		return nil, errors.New("--only and --skip leave nothing to measure")
-	}
-	return left, nil
-}
-
-func namedParts(flag string, names []string) ([]profile.Part, error) {
-	var parts []profile.Part
-	for _, n := range names {
-		if !slices.Contains(profile.Parts(), profile.Part(n)) {
-			return nil, fmt.Errorf("%s: unknown part %q: want some of %s", flag, n, partNames(profile.Parts()))
-		}
-		parts = append(parts, profile.Part(n))
-	}
-	return parts, nil
-}
-
 // stopped says how to continue.
 func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 	switch {
@@ -232,7 +193,7 @@ func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 func (f benchFlags) whole(stderr io.Writer, p profile.Profile) error {
 	cli.Tell(stderr, []string{fmt.Sprintf("saved to %s: 'homenode bench show %s' shows it", f.out, f.out)})
 	if late := bench.OutOfTime(p); len(late) > 0 {
-		return exit.With(exit.Partly, fmt.Errorf("the budget of %v was too small for %s: continue with --resume, or allow more with --budget", f.budget, partNames(late)))
+		return exit.With(exit.Partly, fmt.Errorf("the budget of %v was too small for %s: continue with --resume, or allow more with --budget", f.budget, profile.Names(late)))
 	}
 	return nil
 }

@@ -77,4 +77,4 @@ func nodes() (ids []string) {
 	return ids
 }
 
-func parts() []string { return strings.Split(partNames(profile.Parts()), ", ") }
+func parts() []string { return strings.Split(profile.Names(profile.Parts()), ", ") }

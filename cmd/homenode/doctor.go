@@ -15,7 +15,6 @@ import (
 	"homenode/internal/doctor"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/render"
 	"homenode/internal/report"
@@ -45,8 +44,7 @@ var readSnapshot = func(ctx context.Context, d time.Duration, progress func(stri
 }
 
 const (
-	snapshotLimit = 1 << 28 // bytes: a snapshot of 10,000 processes with mappings is about 100 MiB
-	lookMin       = 100 * time.Millisecond
+	lookMin = 100 * time.Millisecond
 )
 
 type doctorOptions struct {
@@ -130,7 +128,7 @@ func (o doctorOptions) read(ctx context.Context, progress func(string)) (snapsho
 		return snapshot.Snapshot{}, c, err
 	}
 	if o.snapshot != "" {
-		s, err := readSnapshotFile(o.snapshot)
+		s, err := source.Snapshot(o.snapshot)
 		if err == nil {
 			err = o.addProfile(&c, s.Machine, "")
 		}
@@ -159,18 +157,6 @@ func (o doctorOptions) addProfile(c *doctor.Config, m machine.Machine, cpuModel 
 	p, err := source.Profile(o.profile, m, cpuModel)
 	c.Profile = &p
 	return err
-}
-
-func readSnapshotFile(path string) (snapshot.Snapshot, error) {
-	data, err := unix.ReadAtMost(path, snapshotLimit)
-	if err != nil {
-		return snapshot.Snapshot{}, exit.BadInput(fmt.Errorf("read snapshot: %w", err))
-	}
-	s, err := snapshot.Decode(data)
-	if err != nil {
-		return snapshot.Snapshot{}, exit.BadInput(source.Explain(path, fmt.Errorf("%s: %w", path, err)))
-	}
-	return s, nil
 }
 
 // store writes the snapshot. Only its owner may read it, because it has the names

@@ -18,6 +18,7 @@ import (
 	"homenode/internal/doctor"
 	"homenode/internal/exit"
 	"homenode/internal/snapshot"
+	"homenode/internal/source"
 )
 
 const savedSnapshot = "../../internal/doctor/testdata/first-touch.snapshot.json"
@@ -60,7 +61,7 @@ func TestDoctorSave(t *testing.T) {
 	var looked time.Duration
 	readSnapshot = func(_ context.Context, d time.Duration, _ func(string)) (snapshot.Snapshot, error) {
 		looked = d
-		return readSnapshotFile(savedSnapshot)
+		return source.Snapshot(savedSnapshot)
 	}
 	file := filepath.Join(t.TempDir(), "s.json")
 	live := doctorOutput(t, "--for", "2s", "--save", file)
@@ -81,7 +82,7 @@ func TestDoctorSaveOver(t *testing.T) {
 	if info, err := os.Stat(old); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("over a file that others may read: %v %v", info, err)
 	}
-	if _, err := readSnapshotFile(old); err != nil {
+	if _, err := source.Snapshot(old); err != nil {
 		t.Error(err)
 	}
 	other, link := clitest.WriteFile(t, filepath.Join(dir, "other"), "kept\n"), filepath.Join(dir, "link")
@@ -125,7 +126,7 @@ func TestProgress(t *testing.T) {
 
 // What could not be read is reported, and sets the exit code.
 func TestDoctorPartly(t *testing.T) {
-	s, err := readSnapshotFile(savedSnapshot)
+	s, err := source.Snapshot(savedSnapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

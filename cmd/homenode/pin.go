@@ -14,17 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"homenode/internal/action"
 	"homenode/internal/agent"
 	"homenode/internal/agent/threadagent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/set"
 	"homenode/internal/views"
-	"homenode/internal/window"
 )
 
 // pinOptions are the flags of pin.
@@ -99,12 +96,12 @@ func runPin(cmd *cobra.Command, o pinOptions) (err error) {
 		}()
 		actor = held
 	}
-	p := pinPolicy{cfg: cfg, verdicts: map[string]brm.Verdict{}}
+	p := threadagent.NewBRM(cfg)
 	sum, err := threadagent.Run(cmd.Context(), threadagent.Options{
-		Reader: reader, Policy: p.step, Actor: actor, Period: cfg.Period, For: o.length, Hold: cfg.Hold, Stay: len(o.cgroups) > 0, Say: say,
+		Reader: reader, Policy: p.Step, Actor: actor, Period: cfg.Period, For: o.length, Hold: cfg.Hold, Stay: len(o.cgroups) > 0, Say: say,
 	})
 	hung = sum.Hung
-	p.judge(sum.Processes)
+	p.Judge(sum.Processes)
 	if sum.Windows == 0 && !hung { // the policy has not acted yet
 		err = exit.Precondition(err)
 	}
@@ -131,30 +128,6 @@ func takeThreads(ctx context.Context, state string, say func(string)) (*threadag
 		say("left by an earlier homenode: " + r.String())
 	}
 	return j, err
-}
-
-// pinPolicy keeps the policy's state and what it inferred, also for processes that ended.
-type pinPolicy struct {
-	cfg      brm.Config
-	state    brm.State
-	verdicts map[string]brm.Verdict
-}
-
-func (p *pinPolicy) step(m machine.Machine, w window.Window) (a []action.Action, why []action.Reason) {
-	p.state, a, why = brm.Step(m, p.cfg, p.state, w)
-	for i := range p.state.Workloads {
-		p.verdicts[p.state.Workloads[i].Workload] = p.state.Workloads[i].Verdict
-	}
-	return a, why
-}
-
-// judge adds the verdicts on processes without a tag.
-func (p *pinPolicy) judge(all []threadagent.Process) {
-	for i := range all {
-		if !all[i].Sensitive.Known() {
-			all[i].Verdict = string(p.verdicts[all[i].ID])
-		}
-	}
 }
 
 // check returns the settings and what to read.

@@ -16,18 +16,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/policy/brm"
-	"homenode/internal/unit"
 )
-
-// The policy's verdict counts only if the operator gave none.
-func TestBRMVerdicts(t *testing.T) {
-	p := pinPolicy{verdicts: map[string]brm.Verdict{"a": brm.Sensitive, "b": brm.Sensitive}}
-	all := []threadagent.Process{{ID: "a"}, {ID: "b", Sensitive: unit.Some(false)}, {ID: "c"}}
-	p.judge(all)
-	if all[0].Verdict != "sensitive" || all[1].Verdict != "" || all[2].Verdict != "" {
-		t.Errorf("%+v", all)
-	}
-}
 
 // The file's settings hold. A flag that contradicts the file is an error.
 func TestBRMFlagsAndFile(t *testing.T) {

@@ -14,7 +14,7 @@ type hotFound struct {
 	Heat struct {
 		Source, How, Unit string
 		Bytes             uint64
-		Others            []string
+		Others            []string `json:"better_sources"`
 	}
 	Mappings []struct {
 		Path       string

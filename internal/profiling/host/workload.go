@@ -174,6 +174,9 @@ func (w *workload) bring(ctx context.Context, to set.NodeSet) error {
 	if errors.As(err, &code) && err.Error() == "" { // nothing to move, or part of it stayed
 		err = nil
 	}
+	if errors.Is(err, kernel.ErrGone) {
+		return fmt.Errorf("workload %s has ended: %w", w.id, err)
+	}
 	if after, ok := r.After.Get(); ok && r.Outcome == migration.Partial && err == nil {
 		w.note(fmt.Sprintf("%v of its memory stayed elsewhere when it was moved to nodes %s", after.Elsewhere(set.NodeSet{}, to), to))
 	}
