@@ -87,6 +87,10 @@ var exceptions = []exception{
 	{command: "homenode run --policy local", why: ownProgram},
 	{command: "homenode run --shm", why: "it leaves shared memory behind: TestRunSegment places some"},
 	{command: "homenode repeat", why: ownProgram},
+	{command: "homenode profile --vcpus 16", why: ownProgram},
+	{command: "homenode profile --vcpus 8 --workload", why: noSuch + "; lab.TestLabProfileWorkload profiles one"},
+	{command: "homenode place", why: noSuch + "; lab.TestLabPlace places one"},
+	{command: "homenode pack containers.yaml", why: "it reads the reader's containers; cmd/homenode's tests pack some"},
 	{command: "curl --unix-socket", why: "an agent has to run: agent/serve's tests ask the socket"},
 	{command: "promtool tsdb", why: "it needs Prometheus: scripts/try-metrics.sh runs one"},
 
@@ -119,6 +123,7 @@ var exceptions = []exception{
 	{command: "homenode-lab sim arena all.json", why: published},
 	{command: "homenode-lab sim papers all.json", why: published},
 	{command: "homenode-lab sim placements", why: simMinutes},
+	{command: "homenode-lab sim pack", why: published},
 }
 
 // exceptionOf is the exception for a command, and its index; -1: it runs as it is.

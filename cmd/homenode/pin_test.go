@@ -15,7 +15,6 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/policy/brm"
 )
 
 // The file's settings hold. A flag that contradicts the file is an error.

@@ -76,7 +76,7 @@ func TestTopoProfile(t *testing.T) {
 
 // With a profile the doctor weighs remote reads by their measured cost.
 func TestDoctorProfile(t *testing.T) {
-	s, err := readSnapshotFile(savedSnapshot)
+	s, err := source.Snapshot(savedSnapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

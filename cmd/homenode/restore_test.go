@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"homenode/internal/exit"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/views"
 )
 
 // A dry run says that it is one, in text and JSON. It has the results and the exit code
@@ -41,13 +40,11 @@ func TestRestoreSays(t *testing.T) {
 			"only damage":   {nil, journal.ErrDamaged, exit.Partly},
 		} {
 			var out bytes.Buffer
-			cmd := &cobra.Command{}
-			cmd.SetOut(&out)
 			marked := 0
 			if dry {
 				marked = len(c.what)
 			}
-			if err := sayRestored(cmd, "text", dry, c.what); err != nil || strings.Count(out.String(), "dry run: ") != marked || strings.Count(out.String(), "\n") != len(c.what) {
+			if err := views.Restored(&out, "text", dry, c.what); err != nil || strings.Count(out.String(), "dry run: ") != marked || strings.Count(out.String(), "\n") != len(c.what) {
 				t.Errorf("%s, dry %v: %v, %q", name, dry, err, out.String())
 			}
 			out.Reset()
@@ -55,7 +52,7 @@ func TestRestoreSays(t *testing.T) {
 				Dry      bool               `json:"dry_run"`
 				Restored []journal.Restored `json:"restored"`
 			}
-			if err := sayRestored(cmd, "json", dry, c.what); err != nil || json.Unmarshal(out.Bytes(), &answer) != nil || answer.Dry != dry || answer.Restored == nil || len(answer.Restored) != len(c.what) {
+			if err := views.Restored(&out, "json", dry, c.what); err != nil || json.Unmarshal(out.Bytes(), &answer) != nil || answer.Dry != dry || answer.Restored == nil || len(answer.Restored) != len(c.what) {
 				t.Errorf("%s, dry %v: %v, %s", name, dry, err, out.String())
 			}
 			err := restoreResult(dry, c.what, c.err)

@@ -18,12 +18,12 @@ import (
 
 // Job is what is measured, and how. A state belongs to one.
 type Job struct {
-	Machine  string   `json:"machine"` // type of machine (MachineType)
-	Source   string   `json:"source"`  // Measured or Lab
+	Machine  string   `json:"machine_type"` // type of machine (MachineType)
+	Source   string   `json:"source"`       // Measured or Lab
 	Workload string   `json:"workload,omitempty"`
-	Command  []string `json:"command,omitempty"`
+	Command  []string `json:"argv,omitempty"`
 	VCPUs    int      `json:"vcpus"`
-	Links    string   `json:"links"` // where the interconnect's score comes from
+	Links    string   `json:"links_from"` // where the interconnect's score comes from
 	Metric   Metric   `json:"speed_metric"`
 	// Warm is left out of each measurement, For is measured.
 	Warm    time.Duration `json:"warm_up_ns"`

@@ -19,7 +19,7 @@ type Report struct {
 	How     unit.Source `json:"how"`     // of every speed
 	Job     Job         `json:"job"`
 	// Order are the placements in the order of the measurements, from 1.
-	Order []int `json:"order"`
+	Order []int `json:"measuring_order"`
 	// Left is the time of the measurements that are still to be done.
 	Left    unit.Value[float64] `json:"left_s"`
 	Results []Standing          `json:"results"`

@@ -20,7 +20,7 @@ import (
 // Packing is what the policies make of some containers, for people and programs.
 type Packing struct {
 	Schema     int               `json:"schema"` // 1
-	Machine    string            `json:"machine"`
+	Machine    string            `json:"origin"`
 	Tolerance  float64           `json:"tolerance"`
 	Confidence float64           `json:"confidence"` // of each bound of a prediction
 	Containers []PackedContainer `json:"containers"`

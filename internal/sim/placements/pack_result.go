@@ -12,7 +12,7 @@ import (
 type PackResult struct {
 	Schema       int        `json:"schema"` // 1
 	How          string     `json:"how"`
-	Machine      string     `json:"machine"`
+	Machine      string     `json:"machine_name"`
 	VCPUs        int        `json:"vcpus"`
 	Seed         uint64     `json:"seed"`
 	Generator    int        `json:"generator_version"`
