@@ -107,14 +107,25 @@ func TestPackSimulated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := clitest.WriteFile(t, filepath.Join(dir, "containers.yaml"), "machine: {root: opteron, type: opteron-6272}\ncontainers:\n"+
-		"  - {name: web, vcpus: 16, goal: 0.9, count: 3, model: "+trained+", probes: [1210, 1302]}\n")
+	by := func(model string) string {
+		return "machine: {root: opteron, type: opteron-6272}\ncontainers:\n  - {name: web, vcpus: 16, goal: 0.9, count: 3, model: " + model + ", probes: [1210, 1302]}\n"
+	}
+	path := clitest.WriteFile(t, filepath.Join(dir, "containers.yaml"), by(trained))
 	if code, stdout, stderr := runWith("pack", path); code != 2 || stdout != "" || !strings.Contains(stderr, "allow that explicitly") || !strings.Contains(stderr, "--simulated-model") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr := runWith("pack", path, "--simulated-model")
 	if (code != 0 && code != 3) || !strings.Contains(stdout, "trained in the simulator") || !strings.Contains(stdout, "modelled") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	file, err := os.ReadFile(trained)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inLab := clitest.WriteFile(t, filepath.Join(dir, "lab.json"), strings.Replace(string(file), `"source":"simulator"`, `"source":"modelled (lab)"`, 1))
+	ofLab := clitest.WriteFile(t, filepath.Join(dir, "lab.yaml"), by(inLab))
+	if _, stdout, stderr := runWith("pack", ofLab, "--simulated-model"); !strings.Contains(stdout, `trained on workloads of source "modelled (lab)"`) {
+		t.Errorf("a model of the lab is not marked: %s%s", stdout, stderr)
 	}
 	if code, _, stderr := runWith("pack", path, "--simulated-model", "--confidence", "0.9999"); code != 2 || !strings.Contains(stderr, "is more than the model knows") {
 		t.Errorf("exit %d: %s", code, stderr)

@@ -4,6 +4,7 @@ package packing
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -119,6 +120,8 @@ func (x *exact) solve(free uint64) found {
 	x.done[key] = best
 	return best
 }
+
+func lowest(mask uint64) uint64 { return 1 << bits.TrailingZeros64(mask) }
 
 func (x *exact) key(free uint64) string {
 	key := appendMask(nil, free)

@@ -4,7 +4,6 @@ package packing
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 )
 
@@ -137,5 +136,3 @@ func bySize(sites []site) []site {
 	})
 	return sorted
 }
-
-func lowest(mask uint64) uint64 { return 1 << bits.TrailingZeros64(mask) }

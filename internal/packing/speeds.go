@@ -14,9 +14,6 @@ import (
 // are missed and the fewer containers are packed.
 const DefaultConfidence = 0.95
 
-// measured is the source of a model whose workloads ran on hardware.
-const measured = "measured"
-
 // Predicted are speeds from a model and the speeds of its probes, in any unit and in the order
 // of model.Forest.Probes. A probed placement's speed is the measured one. The others are
 // estimated where the model was trained on hardware, else modelled.
@@ -33,7 +30,7 @@ func Predicted(m *model.Model, probes []float64, confidence float64) ([]Speed, e
 		return nil, err
 	}
 	how := unit.HowModelled
-	if m.Source == measured {
+	if m.Source == model.Measured {
 		how = unit.HowEstimated
 	}
 	speeds := make([]Speed, len(all))

@@ -5,6 +5,7 @@ package profiling
 import (
 	"slices"
 
+	"homenode/internal/experiment"
 	"homenode/internal/placement"
 	"homenode/internal/unit"
 )
@@ -59,7 +60,7 @@ func NewReport(s State, l placement.List, outcome string) Report {
 	for i, p := range l.Placements {
 		one := Standing{Number: i + 1, Nodes: p.Nodes.String(), CPUs: p.CPUs.String(), Scores: p.ScoreText()}
 		if speeds := s.speeds(i); len(speeds) > 0 {
-			mean := meanOf(speeds)
+			mean := experiment.Mean(speeds)
 			one.Speed, best = unit.Some(mean), max(best, mean)
 			if len(speeds) > 1 {
 				one.Retest = unit.Some((slices.Max(speeds) - slices.Min(speeds)) / mean)
@@ -97,11 +98,4 @@ func (s State) speeds(placement int) (all []float64) {
 		}
 	}
 	return all
-}
-
-func meanOf(all []float64) (mean float64) {
-	for _, v := range all {
-		mean += v / float64(len(all))
-	}
-	return mean
 }

@@ -2,6 +2,8 @@
 
 package profiling
 
+import "homenode/internal/model"
+
 // RowSchema is the version of Row's columns.
 const RowSchema = 1
 
@@ -55,9 +57,9 @@ func (r *Row) set(f Features) {
 
 // Where rows come from. A model that was trained on them says so.
 const (
-	Measured  = "measured"       // on hardware
+	Measured  = model.Measured
 	Lab       = "modelled (lab)" // a real program on a modelled memory system
-	Simulator = "simulator"
+	Simulator = model.Simulator
 )
 
 // Keys of the file's metadata.

@@ -115,8 +115,12 @@ func (in *Packing) speeds(c packing.FileContainer, l placement.List) ([]packing.
 		return nil, fmt.Errorf("model %s: %w", c.Model, err)
 	}
 	in.From[c.Name] = "predicted by " + c.Model
-	if m.Source == model.Simulator {
+	switch m.Source {
+	case model.Measured:
+	case model.Simulator:
 		in.From[c.Name] += ", which was trained in the simulator"
+	default:
+		in.From[c.Name] += fmt.Sprintf(", which was trained on workloads of source %.80q", m.Source)
 	}
 	return packing.Predicted(m, c.Probes, in.options.Confidence)
 }

@@ -11,6 +11,7 @@ import (
 
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/placement"
 	"homenode/internal/profiling"
 	"homenode/internal/set"
@@ -94,7 +95,7 @@ func (c *command) part(ctx context.Context, p placement.Placement) (f profiling.
 		end(errMeasured)
 		<-ended
 	}()
-	if err = sleep(running, c.job.Warm); err == nil {
+	if err = unix.Sleep(running, c.job.Warm); err == nil {
 		f.Speed, err = c.meter.over(running, c.job.For)
 	}
 	if cause := context.Cause(running); errors.Is(cause, errEnded) {

@@ -19,6 +19,7 @@ import (
 	"homenode/internal/golden"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/placement"
 	"homenode/internal/profiling"
@@ -98,7 +99,7 @@ func goesOn(lives time.Duration, starts *int) starter {
 		if p.Policy != launch.Bind || p.CPUs.IsEmpty() || p.Nodes.IsEmpty() {
 			return launch.Outcome{}, errors.New("it is not placed")
 		}
-		if err := sleep(ctx, lives); err != nil {
+		if err := unix.Sleep(ctx, lives); err != nil {
 			return launch.Outcome{}, err
 		}
 		return launch.Outcome{Stderr: []string{"out of input"}}, nil

@@ -30,7 +30,7 @@ type meter struct {
 }
 
 func newMeter(m profiling.Metric) *meter {
-	return &meter{Metric: m, wait: sleep, client: http.Client{
+	return &meter{Metric: m, wait: unix.Sleep, client: http.Client{
 		Timeout: answerLimit, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("it redirects: name the address itself")
@@ -125,16 +125,5 @@ func (m *meter) over(ctx context.Context, length time.Duration) (float64, error)
 		if err := m.wait(ctx, wait); err != nil {
 			return 0, err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }

@@ -61,13 +61,13 @@ func tools(stderr io.Writer) profiling.PlaceTools {
 	tell := func(text string) { cli.Tell(stderr, []string{text}) }
 	return profiling.PlaceTools{Tell: tell, Costs: func(all []profiling.Cost) {
 		for _, c := range all {
-			tell(fmt.Sprintf("a probe on nodes %s moves %v, %s", c.Nodes, c.Bytes, MoveTime(c.Time)))
+			tell(fmt.Sprintf("a probe on nodes %s moves %v, %s", c.Nodes, c.Bytes, moveTime(c.Time)))
 		}
 	}}
 }
 
-// MoveTime is how long a move is expected to take.
-func MoveTime(v unit.Value[float64]) string {
+// moveTime is how long a move is expected to take.
+func moveTime(v unit.Value[float64]) string {
 	seconds, ok := v.Get()
 	if !ok {
 		return "in an unknown time (" + v.From + ")"

@@ -118,7 +118,7 @@ func (w *workload) costs(ctx context.Context, l placement.List) (notes []string)
 			notes = append(notes, fmt.Sprintf("moving its memory to nodes %s: %v", p.Nodes, err))
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("moving its memory to nodes %s: %v from where it is now, %s", p.Nodes, e.Bytes, MoveTime(e.Seconds)))
+		notes = append(notes, fmt.Sprintf("moving its memory to nodes %s: %v from where it is now, %s", p.Nodes, e.Bytes, moveTime(e.Seconds)))
 	}
 	return notes
 }

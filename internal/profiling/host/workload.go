@@ -15,6 +15,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	"homenode/internal/owner/cgroup"
@@ -74,7 +75,7 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 	}
 	w.reader = r
 	win, seen, err := w.look(ctx)
-	if err == nil {
+	if err = w.ended(ctx, err); err == nil {
 		err = limited(seen.Binding, id, o.resumes)
 	}
 	if err == nil {
@@ -107,7 +108,7 @@ func (w *workload) look(ctx context.Context) (window.Window, window.Workload, er
 	}
 	one, ok := win.Workload(w.id)
 	if !ok {
-		err = fmt.Errorf("workload %s has ended (%w)", w.id, kernel.ErrGone)
+		err = kernel.ErrGone
 	}
 	return win, one, err
 }
@@ -155,7 +156,7 @@ func (w *workload) apply(ctx context.Context, s action.Step) error {
 	case action.Done:
 		return nil
 	case action.Gone:
-		return fmt.Errorf("workload %s has ended: %s (%w)", w.id, o.Detail, kernel.ErrGone)
+		return fmt.Errorf("%s (%w)", o.Detail, kernel.ErrGone)
 	case action.Refused:
 		return exit.BadInput(errors.New(o.Detail))
 	default:
@@ -174,9 +175,6 @@ func (w *workload) bring(ctx context.Context, to set.NodeSet) error {
 	if errors.As(err, &code) && err.Error() == "" { // nothing to move, or part of it stayed
 		err = nil
 	}
-	if errors.Is(err, kernel.ErrGone) {
-		return fmt.Errorf("workload %s has ended: %w", w.id, err)
-	}
 	if after, ok := r.After.Get(); ok && r.Outcome == migration.Partial && err == nil {
 		w.note(fmt.Sprintf("%v of its memory stayed elsewhere when it was moved to nodes %s", after.Elsewhere(set.NodeSet{}, to), to))
 	}
@@ -192,6 +190,7 @@ func (w *workload) note(text string) {
 // Measure puts the workload there, memory included, and measures it.
 func (w *workload) Measure(ctx context.Context, p placement.Placement) (f profiling.Figures, err error) {
 	w.touched = true
+	defer func() { err = w.ended(ctx, err) }()
 	if err = w.apply(ctx, action.Step{Kind: action.SetCPUs, CPUs: p.CPUs}); err != nil {
 		return f, err
 	}
@@ -201,10 +200,15 @@ func (w *workload) Measure(ctx context.Context, p placement.Placement) (f profil
 	if err == nil {
 		f, err = w.figures(ctx, p.CPUs)
 	}
-	if err != nil && !errors.Is(err, kernel.ErrGone) && ctx.Err() == nil && w.gone() {
-		err = fmt.Errorf("workload %s has ended: %w", w.id, err)
-	}
 	return f, err
+}
+
+// ended says that the workload has ended, if that is the reason.
+func (w *workload) ended(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || !errors.Is(err, kernel.ErrGone) && !w.gone() {
+		return err
+	}
+	return fmt.Errorf("workload %s has ended: %w", w.id, err)
 }
 
 // gone says that the workload has ended.
@@ -217,11 +221,11 @@ func (w *workload) gone() bool {
 func (w *workload) wait(ctx context.Context, d time.Duration) error {
 	for until := time.Now().Add(d); ; {
 		left := time.Until(until)
-		if err := sleep(ctx, min(left, gap)); err != nil || left <= gap {
+		if err := unix.Sleep(ctx, min(left, gap)); err != nil || left <= gap {
 			return err
 		}
 		if w.gone() {
-			return fmt.Errorf("workload %s has ended (%w)", w.id, kernel.ErrGone)
+			return kernel.ErrGone
 		}
 	}
 }
@@ -269,8 +273,9 @@ func (w *workload) Cost(ctx context.Context, p placement.Placement) (migration.E
 }
 
 // Settle keeps the workload there: its CPUs, its memory, and then where new memory goes.
-func (w *workload) Settle(ctx context.Context, p placement.Placement) ([]string, error) {
+func (w *workload) Settle(ctx context.Context, p placement.Placement) (notes []string, err error) {
 	w.touched = true
+	defer func() { err = w.ended(ctx, err) }()
 	if err := w.apply(ctx, action.Step{Kind: action.SetCPUs, CPUs: p.CPUs}); err != nil {
 		return nil, err
 	}
