@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -46,17 +45,13 @@ func simPackCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSimPack(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.machine, "machine", catalog.Opteron, "machine, of those that 'homenode-lab sim machines' lists")
 	flags.IntVar(&f.vcpus, "vcpus", 16, "number of vCPUs (threads that run at once) of a container")
 	flags.StringVar(&f.models, "models", "", "folder of models, each without a kind of workload")
 	flags.IntVar(&f.trials, "trials", 400, "number of queues")
 	flags.Float64Var(&f.confidence, "confidence", packing.DefaultConfidence, "confidence of each bound of a prediction")
 	flags.IntVar(&f.applications, "applications", 80, "number of applications to draw from")
 	flags.Uint64Var(&f.seed, "seed", 2, "seed of applications, queues and noise; models were trained with others")
-	flags.StringVar(&f.links, "links", "", "table of the bandwidths between nodes; default: the number of direct links")
-	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of worlds simulated in parallel; the result does not depend on it")
-	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
-	cli.OutputFlag(cmd, &f.output)
+	f.addFlags(cmd)
 	cli.Writes(cmd, placements.PackResult{})
 	return cmd
 }

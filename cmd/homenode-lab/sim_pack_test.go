@@ -3,29 +3,21 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/model"
 	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/placements"
 )
 
-func simPack(t *testing.T, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := rootCommand()
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(append([]string{"sim", "pack", "--applications", "2", "--trials", "2"}, args...))
-	code = cli.Finish(cmd.Name(), cmd.ExecuteContext(t.Context()), &errs)
-	return out.String(), errs.String(), code
+func simPack(args ...string) (stdout, stderr string, code int) {
+	code, stdout, stderr = runWith(append([]string{"sim", "pack", "--applications", "2", "--trials", "2"}, args...)...)
+	return stdout, stderr, code
 }
 
 // models is a folder with the golden model under the name of each kind.
@@ -55,12 +47,12 @@ func models(t *testing.T) string {
 
 func TestSimPack(t *testing.T) {
 	dir := models(t)
-	out, errs, code := simPack(t, "--models", dir, "--confidence", "0.9", "-o", "json")
+	out, errs, code := simPack("--models", dir, "--confidence", "0.9", "-o", "json")
 	var r placements.PackResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exit.Done || r.Trials != 2 || r.How != "modelled" || len(r.Policies) != 8 {
 		t.Fatalf("code %d, %v, %+v, %s", code, err, r, errs)
 	}
-	if out, _, _ := simPack(t, "--models", dir, "--confidence", "0.9"); !strings.Contains(out, "Every figure is modelled") || !strings.Contains(out, "smart-aggressive") {
+	if out, _, _ := simPack("--models", dir, "--confidence", "0.9"); !strings.Contains(out, "Every figure is modelled") || !strings.Contains(out, "smart-aggressive") {
 		t.Errorf("text: %s", out)
 	}
 	for want, args := range map[string][]string{
@@ -70,7 +62,7 @@ func TestSimPack(t *testing.T) {
 		"of another machine":                {"--models", dir, "--machine", "quad-e7-4830", "--vcpus", "24"},
 		"want 1 to 100000":                  {"--models", dir, "--trials", "0"},
 	} {
-		if out, errs, code := simPack(t, args...); code != exit.Bad || !strings.Contains(errs, want) || out != "" {
+		if out, errs, code := simPack(args...); code != exit.Bad || !strings.Contains(errs, want) || out != "" {
 			t.Errorf("%v: code %d, no %q in %s", args, code, want, errs)
 		}
 	}
@@ -79,7 +71,7 @@ func TestSimPack(t *testing.T) {
 // A confidence that the models cannot give is bad input, and said before anything runs.
 func TestSimPackConfidence(t *testing.T) {
 	for _, confidence := range []string{"0", "1", "0.9999"} {
-		if out, errs, code := simPack(t, "--models", models(t), "--confidence", confidence); code != exit.Bad || !strings.Contains(errs, "confidence") || out != "" {
+		if out, errs, code := simPack("--models", models(t), "--confidence", confidence); code != exit.Bad || !strings.Contains(errs, "confidence") || out != "" {
 			t.Errorf("%s: code %d: %s", confidence, code, errs)
 		}
 	}

@@ -45,19 +45,25 @@ func simPlacementsCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runSimPlacements(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.machine, "machine", catalog.Opteron, "machine, of those that 'homenode-lab sim machines' lists")
 	flags.StringVar(&f.shape, "shape", "", "machine of the lab instead, or a file; with 64 GiB a node, since the workloads are drawn for servers")
 	flags.IntVar(&f.vcpus, "vcpus", 16, "number of vCPUs (threads that run at once) of a workload")
 	flags.IntVar(&f.applications, "applications", 80, "number of applications")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the applications and of the noise")
-	flags.StringVar(&f.links, "links", "", "table of the bandwidths between nodes; default: the number of direct links")
 	flags.StringVar(&f.noise, "noise", "", "file with the noise of measurements; default: the one of this homenode")
 	flags.StringVar(&f.dataset, "dataset", "", "Parquet file for the rows")
-	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of workloads simulated in parallel; the result does not depend on it")
-	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
-	cli.OutputFlag(cmd, &f.output)
+	f.addFlags(cmd)
 	cli.Writes(cmd, placements.Summary{})
 	return cmd
+}
+
+// addFlags adds the flags that 'sim pack' has, too.
+func (f *simPlacementsFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.machine, "machine", catalog.Opteron, "machine, of those that 'homenode-lab sim machines' lists")
+	flags.StringVar(&f.links, "links", "", "table of the bandwidths between nodes; default: the number of direct links")
+	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of worlds simulated in parallel; the result does not depend on it")
+	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
+	cli.OutputFlag(cmd, &f.output)
 }
 
 func runSimPlacements(cmd *cobra.Command, f simPlacementsFlags) error {

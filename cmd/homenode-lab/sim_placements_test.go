@@ -12,25 +12,18 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/sim/placements"
 )
 
-func simPlacements(t *testing.T, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := rootCommand()
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(append([]string{"sim", "placements", "--applications", "2"}, args...))
-	code = cli.Finish(cmd.Name(), cmd.ExecuteContext(t.Context()), &errs)
-	return out.String(), errs.String(), code
+func simPlacements(args ...string) (stdout, stderr string, code int) {
+	code, stdout, stderr = runWith(append([]string{"sim", "placements", "--applications", "2"}, args...)...)
+	return stdout, stderr, code
 }
 
 func TestSimPlacements(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.parquet")
-	out, errs, code := simPlacements(t, "--dataset", path, "-o", "json")
+	out, errs, code := simPlacements("--dataset", path, "-o", "json")
 	var sum placements.Summary
 	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != exit.Done || sum.Workloads != 6 || len(sum.Placements) != 9 || sum.How != "modelled" {
 		t.Fatalf("code %d, %v, %+v, %s", code, err, sum, errs)
@@ -53,7 +46,7 @@ func TestSimPlacements(t *testing.T) {
 	if want := "homenode-lab sim placements --machine opteron-6272 --vcpus 16 --applications 2 --seed 1 --dataset rows.parquet"; !bytes.Contains(data, []byte(want)) {
 		t.Errorf("the file has no %q", want)
 	}
-	if out, _, _ := simPlacements(t); !strings.Contains(out, "Every figure is modelled") {
+	if out, _, _ := simPlacements(); !strings.Contains(out, "Every figure is modelled") {
 		t.Errorf("text: %s", out)
 	}
 }
@@ -61,7 +54,7 @@ func TestSimPlacements(t *testing.T) {
 // A machine of the lab has the placements that its guest has, whatever memory the guest has.
 func TestSimPlacementsOfShape(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.parquet")
-	out, errs, code := simPlacements(t, "--shape", "opteron", "--vcpus", "4", "--dataset", path, "-o", "json")
+	out, errs, code := simPlacements("--shape", "opteron", "--vcpus", "4", "--dataset", path, "-o", "json")
 	var sum placements.Summary
 	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != exit.Done || len(sum.Placements) != 4 || sum.Machine != "shape:opteron" {
 		t.Fatalf("code %d, %v, %+v, %s", code, err, sum, errs)
@@ -87,7 +80,7 @@ func TestSimPlacementsRefused(t *testing.T) {
 		"read noise":          {"--noise", "/nonexistent"},
 		"give a number above": {"--vcpus", "0"},
 	} {
-		if out, errs, code := simPlacements(t, args...); code != exit.Bad || !strings.Contains(errs, want) || out != "" {
+		if out, errs, code := simPlacements(args...); code != exit.Bad || !strings.Contains(errs, want) || out != "" {
 			t.Errorf("%v: code %d, no %q in %s", args, code, want, errs)
 		}
 	}
