@@ -75,8 +75,8 @@ while [ ! -e /tmp/kill-a.ready ] || [ ! -e /tmp/kill-b.ready ]; do sleep 0.1; do
 for c in a b; do taskset -a -cp 0-3 $(cat /tmp/kill-$c.pid) >/dev/null || exit 1; done
 `
 
-// toKill starts both workloads (b homeB or away) for an agent with this configuration, which is run as
-// homenode-agent so that killall finds agents only. They end with the test.
+// toKill starts both workloads (b homeB or awayB) for an agent with this configuration, which
+// is run as homenode-agent so that killall finds agents only. They end with the test.
 func toKill(t *testing.T, g *Guest, base, config, whereB string) {
 	t.Helper()
 	mustPut(t, g, "/etc/kill.yaml", []byte(config))

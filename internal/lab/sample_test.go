@@ -104,12 +104,12 @@ func near(t *testing.T, what string, got, want, few uint64) {
 }
 
 // chased fails the test unless so many loads took long: those of a chase, of which one in a
-// thousand may hit a cache and 300 what was there before, and of every 4,096 at most 16 more. Then the load looks at its
-// stop word and the clock, and by where the guest put its pages, up to 13 lines of that had
-// left the caches.
+// thousand, or 300, may hit a cache, and for every 4,096 of them at most 16 more. Then the
+// load looks at its stop word and the clock, and by where the guest put its pages, up to 13
+// lines of that had left the caches.
 func chased(t *testing.T, got, chase uint64) {
 	t.Helper()
-	if least, most := chase-chase/1000-300, chase+16*(chase/4096+1); got < least || got > most {
+	if least, most := chase-max(chase/1000, 300), chase+16*(chase/4096+1); got < least || got > most {
 		t.Errorf("loads of at least 100 cycles: %d, want %d to %d", got, least, most)
 	}
 }
