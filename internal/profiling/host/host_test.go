@@ -24,6 +24,7 @@ import (
 	"homenode/internal/placement"
 	"homenode/internal/profiling"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
@@ -217,6 +218,32 @@ func TestMeasuredElsewhere(t *testing.T) {
 	w.id = "/b"
 	if _, err := w.figures(context.Background(), set.FromCPUs(0)); !errors.Is(err, kernel.ErrGone) {
 		t.Errorf("ended: %v", err)
+	}
+}
+
+// counts is a reader whose first windows lack the counts.
+type counts struct{ lacking int }
+
+func (c *counts) Read(context.Context) (window.Window, error) {
+	one := window.Workload{ID: "/a", Instructions: unit.UnknownValue[uint64]("the PMU had no room for it"), Cycles: unit.Measured[uint64](100, "")}
+	if c.lacking--; c.lacking < 0 {
+		one.Instructions = unit.Measured[uint64](50, "")
+	}
+	return window.Window{Length: time.Second, Workloads: []window.Workload{one}}, nil
+}
+
+func (*counts) Close() {}
+
+// A window in which the events had no turn is measured again, and not for ever.
+func TestWindowWithoutCounts(t *testing.T) {
+	for lacking, ok := range map[int]bool{1: true, 2: true, windowTries: true, windowTries + 1: false, 99: false} { // the first read begins
+		m := metric(t, "ipc")
+		m.wait = unix.Sleep
+		w := &workload{id: "/a", meter: m, job: profiling.Job{For: time.Millisecond}, reader: &counts{lacking}}
+		f, err := w.figures(context.Background(), set.CPUSet{})
+		if ok && (err != nil || f.Speed != 0.5) || !ok && (err == nil || !strings.Contains(err.Error(), "no room for it: not in 3 windows")) {
+			t.Errorf("%d windows lack the counts: %v, %v", lacking, f.Speed, err)
+		}
 	}
 }
 

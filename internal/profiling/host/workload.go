@@ -230,11 +230,27 @@ func (w *workload) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// windowTries is how many windows may lack the counts: where groups of events take turns, a
+// short one may end before each had its own.
+const windowTries = 3
+
+var errNotCounted = fmt.Errorf("not in %d windows: try a longer --for", windowTries)
+
 // figures measures the workload where it is, with the features of a window as long.
 func (w *workload) figures(ctx context.Context, cpus set.CPUSet) (f profiling.Figures, err error) {
 	if _, _, err = w.look(ctx); err != nil {
 		return f, err
 	}
+	for range windowTries {
+		if f, err = w.window(ctx, cpus); !errors.Is(err, errNotCounted) {
+			break
+		}
+	}
+	return f, err
+}
+
+// window measures it once, since the look before.
+func (w *workload) window(ctx context.Context, cpus set.CPUSet) (f profiling.Figures, err error) {
 	if w.meter.Kind == profiling.IPC {
 		err = w.wait(ctx, w.job.For)
 	} else {
@@ -255,7 +271,7 @@ func (w *workload) figures(ctx context.Context, cpus set.CPUSet) (f profiling.Fi
 		return f, nil
 	}
 	if f.Features.IPC == nil || !(*f.Features.IPC > 0) {
-		return f, fmt.Errorf("metric ipc: the events of %s are not counted: %s", w.id, one.Instructions.From)
+		return f, fmt.Errorf("metric ipc: the events of %s are not counted: %s: %w", w.id, one.Instructions.From, errNotCounted)
 	}
 	f.Speed = *f.Features.IPC
 	return f, nil
