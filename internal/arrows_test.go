@@ -44,7 +44,7 @@ sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/
 render/words
 control > actuate | replay | interference | profiling
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor | packing
-snapshot | render/field | model
+snapshot | render/field | model | store
 window/windowtest > window
 migration | placement
 action
