@@ -4,8 +4,6 @@ package serve
 
 import (
 	"net/http"
-	"reflect"
-	"strconv"
 	"strings"
 
 	"homenode/internal/schema"
@@ -13,72 +11,48 @@ import (
 
 // document is the OpenAPI document of routes.
 func document(all []route, version string) map[string]any {
-	b := operations{schema.NewTypes("#/components/schemas/")}
-	paths := map[string]any{}
+	api := schema.API{
+		Title: "homenode's agent", Version: version,
+		About: "Over a unix socket, for local programs. Reading is for the socket's group, changing for root or api: write_group.",
+	}
 	for _, r := range all {
-		p, ok := paths[r.pattern].(map[string]any)
-		if !ok {
-			p = map[string]any{}
-			paths[r.pattern] = p
-		}
-		p[strings.ToLower(r.method)] = b.operation(r)
+		api.Operations = append(api.Operations, operation(r))
 	}
-	return map[string]any{
-		"openapi": "3.1.0",
-		"info": map[string]any{
-			"title": "homenode's agent", "version": version,
-			"description": "Over a unix socket, for local programs. Reading is for the socket's group, changing for root or api: write_group.",
-		},
-		"paths":      paths,
-		"components": map[string]any{"schemas": b.Known},
-	}
+	return schema.OpenAPI(api)
 }
 
-// operations are those of the document, with the schemas of what they answer.
-type operations struct{ *schema.Types }
-
-func (b operations) operation(r route) map[string]any {
-	op := map[string]any{"summary": r.summary, "operationId": operationID(r)}
-	var parameters []any
+func operation(r route) schema.Operation {
+	op := schema.Operation{Method: r.method, Pattern: r.pattern, ID: operationID(r), Summary: r.summary}
 	for _, p := range r.parameters {
-		in := "path"
-		if p.query {
-			in = "query"
-		}
-		kind := map[string]any{"type": "string"}
-		switch p.kind {
-		case "integer":
-			kind = map[string]any{"type": "integer", "minimum": 1, "maximum": mostLimit}
-		case "date-time":
-			kind["format"] = "date-time"
-		}
-		parameters = append(parameters, map[string]any{"name": p.name, "in": in, "required": !p.query || p.kind == "duration", "description": p.about, "schema": kind})
-	}
-	if parameters != nil {
-		op["parameters"] = parameters
+		op.Parameters = append(op.Parameters, documented(p))
 	}
 	media := jsonMedia
-	content := map[string]any{"type": "string"}
 	if r.media != "" {
 		media = r.media
 	}
-	if r.answer != nil {
-		content = b.Of(reflect.TypeOf(r.answer))
-	}
-	responses := map[string]any{"200": answerOf("as asked", media, content)}
+	op.Answers = []schema.Answer{{Status: http.StatusOK, About: "as asked", Media: []string{media}, Value: r.answer}}
 	for _, code := range r.other {
-		failure := b.Of(reflect.TypeFor[Failure]())
+		failure := any(Failure{})
 		if r.plain != nil { // health has its own texts
-			failure = content
+			failure = r.answer
 		}
-		responses[strconv.Itoa(code)] = answerOf(http.StatusText(code), jsonMedia, failure)
+		op.Answers = append(op.Answers, schema.Answer{Status: code, About: http.StatusText(code), Media: []string{jsonMedia}, Value: failure})
 	}
-	op["responses"] = responses
 	return op
 }
 
-func answerOf(about, media string, content map[string]any) map[string]any {
-	return map[string]any{"description": about, "content": map[string]any{media: map[string]any{"schema": content}}}
+func documented(p parameter) schema.Parameter {
+	out := schema.Parameter{Name: p.name, In: "path", About: p.about, Required: !p.query || p.kind == "duration", Schema: map[string]any{"type": "string"}}
+	if p.query {
+		out.In = "query"
+	}
+	switch p.kind {
+	case "integer":
+		out.Schema = map[string]any{"type": "integer", "minimum": 1, "maximum": mostLimit}
+	case "date-time":
+		out.Schema["format"] = "date-time"
+	}
+	return out
 }
 
 // operationID is "getWorkloadsWhy".
