@@ -79,6 +79,13 @@ func Legend(names []string, left, right float64) (at []LegendEntry, rows int) {
 	return at, rows + 1
 }
 
+// Link makes what is drawn a link; about is read where it cannot be seen.
+func (c *Canvas) Link(to, about string, draw func()) {
+	c.WriteString(`<a href="` + EscapeXML(to) + `" aria-label="` + EscapeXML(about) + `"><title>` + EscapeXML(about) + "</title>")
+	draw()
+	c.WriteString("</a>\n")
+}
+
 // Circle draws a circle.
 func (c *Canvas) Circle(x, y, r float64, class string) {
 	c.WriteString(`<circle class="` + class + `" cx="` + Coordinate(x) + `" cy="` + Coordinate(y) + `" r="` + Coordinate(r) + "\"/>\n")

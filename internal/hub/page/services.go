@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+
+	"homenode/internal/render"
+	"homenode/internal/store"
+)
+
+// unnamed is what workloads are called that no rule gives to a service.
+const unnamed = "(no service)"
+
+const gainNote = "Gain is an estimate: what local reads would save of the service's CPU time at most. The small word below a figure says how it is known: measured, modelled, estimated, or unknown; a sum is known as its weakest part is. Traffic and CPU time are as the hosts report them."
+
+func services(s *site, r *request) (content, error) {
+	var sorted string
+	a, err := s.ask(r, store.Services, func(q *store.Question) {
+		sorted = r.order(q, "local_ratio")
+		q.Service = pattern(r.filter)
+	})
+	if err != nil {
+		return content{}, err
+	}
+	t := r.paged(r.tabled(a, []spec{
+		{name: "service", head: "service", left: true, show: func(row []any) string { return render.Or(render.Printable(a.text(row, "service")), unnamed) }, link: r.toService(a)},
+		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
+		{name: "traffic_bytes", head: "traffic"},
+		{name: "saved_cpu_s", head: "gain", how: "saved_how"},
+		{name: "saved_ratio", head: "gain, share"},
+		{name: "cpu_s", head: "CPU time"},
+		{name: "unbound_ratio", head: "unbound"},
+		{name: "instances", head: "instances"},
+		{name: "hosts", head: "hosts"},
+		{name: "last", head: "last window", fixed: true},
+	}, sorted), a.More)
+	t.Empty = "No service has a window in this time."
+	if r.filter != "" {
+		t.Empty = "No service has this in its name."
+	}
+	return content{Title: "Services", Lead: "Where memory is read from other nodes: the worst local access ratio first.",
+		Filter: "Services with this in their name", Fields: r.kept("sort"), Tables: []table{t}, Notes: []string{gainNote}}, nil
+}
+
+func (r *request) toService(a answer) func(row []any) string {
+	return func(row []any) string {
+		name := a.text(row, "service")
+		if name == "" {
+			return ""
+		}
+		return r.link("/service", "service", name)
+	}
+}
+
+func (r *request) toHost(a answer) func(row []any) string {
+	return func(row []any) string { return r.link("/host", "host", a.text(row, "host")) }
+}
+
+func (r *request) toWorkload(a answer, host string) func(row []any) string {
+	return func(row []any) string {
+		return r.link("/workload", "host", render.Or(a.text(row, "host"), host), "workload", a.text(row, "workload"))
+	}
+}
+
+// kept are the parts of the URL that a form sends again.
+func (r *request) kept(names ...string) (all []hidden) {
+	for _, name := range append(names, "until") {
+		if text := r.values.Get(name); text != "" {
+			all = append(all, hidden{name, text})
+		}
+	}
+	return all
+}
+
+func service(s *site, r *request) (content, error) {
+	name := r.question.Service
+	c := content{Title: render.Or(render.Printable(name), unnamed), Lead: "One service: by time, and its instances, worst first.", Fields: r.kept("service", "sort")}
+	if name == "" {
+		return c, fmt.Errorf("the address names no service: %w", store.ErrQuestion)
+	}
+	var sorted string
+	a, err := s.ask(r, store.Instances, func(q *store.Question) {
+		sorted = r.order(q, "local_ratio")
+		q.Service = name
+	})
+	if err != nil {
+		return c, err
+	}
+	past, err := s.ask(r, store.History, func(q *store.Question) { q.Service, q.Most = name, mostPoints })
+	if err != nil {
+		return c, err
+	}
+	gain, err := s.ask(r, store.Gain, func(q *store.Question) { q.Service = name })
+	if err != nil {
+		return c, err
+	}
+	c.Facts = gainFacts(gain)
+	c.Pictures = r.past(past, true)
+	t := r.paged(r.tabled(a, r.instanceSpecs(a), sorted), a.More)
+	t.Caption, t.Empty = "Instances", "This service has no window in this time."
+	recent, err := s.recent(r, func(q *store.Question) { q.Service = name })
+	c.Tables = []table{t, recent}
+	return c, err
+}
+
+func (r *request) instanceSpecs(a answer) []spec {
+	return []spec{
+		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, ""), small: func(row []any) string { return render.Printable(a.text(row, "name")) }},
+		{name: "host", head: "host", left: true, link: r.toHost(a)},
+		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
+		{name: "cpus", head: "CPUs", show: func(row []any) string { return cpusOf(a, row, "cpus") }},
+		{name: "traffic_bytes_per_s", head: "traffic"},
+		{name: "bound_ratio", head: "bound, of the time"},
+		{name: "last", head: "last window", fixed: true},
+	}
+}
+
+// cpusOf is CPUs' worth of time: its unit is 1, but it is no share.
+func cpusOf(a answer, row []any, name string) string {
+	if v, ok := a.number(row, name); ok {
+		return render.CPUs(v)
+	}
+	return render.Unknown
+}
+
+// gainFacts say what binding would save.
+func gainFacts(a answer) []render.Fact {
+	if len(a.Rows) == 0 {
+		return nil
+	}
+	row := a.Rows[0]
+	facts := []render.Fact{}
+	add := func(name, column, how string) {
+		text := spec{name: column}.cell(a, row).Text
+		if h := a.text(row, how); h != "" && text != render.Unknown {
+			text += " (" + h + ")"
+		}
+		facts = append(facts, render.Fact{Name: name, Text: text})
+	}
+	add("local access ratio", "local_ratio", "local_how")
+	add("CPU time", "cpu_s", "")
+	add("gain at most", "saved_cpu_s", "saved_how")
+	add("gain, share", "saved_ratio", "saved_how")
+	add("instances", "instances", "")
+	return facts
+}
