@@ -34,12 +34,12 @@ profiling/host
 views | control/host | migrate | bench/host
 source
 cli/clitest > cli/reference > cli
-agent/serve > agent > agent/decisions agent/threadagent | lab/demo > lab | report report/topology report/profile report/simulation | tui
+agent/serve > agent > agent/decisions agent/threadagent | hub > hub/ca | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 owner/ownertest > owner
-journal | papers > papers/lakew papers/rao papers/measured
+journal | wire > wire/wirepb | papers > papers/lakew papers/rao papers/measured
 sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix
 render/words
 control > actuate | replay | interference | profiling
@@ -92,7 +92,7 @@ var guarded = []struct {
 			"lab/model":        "maps the model's PCI memory in the guest",
 		},
 	},
-	{about: "logging", imports: []string{"log", "log/"}, rooms: []string{"cmd", "agent"}},
+	{about: "logging", imports: []string{"log", "log/"}, rooms: []string{"cmd", "agent", "hub"}},
 	{about: "reading YAML", imports: []string{"go.yaml.in/yaml/", "github.com/goccy/", "gopkg.in/yaml"}, rooms: []string{"yamlfile"}},
 	{
 		about: "starting programs", imports: []string{"os/exec"}, rooms: []string{"lab"},
@@ -412,7 +412,7 @@ func TestArrowsFindsWhatIsWrong(t *testing.T) {
 		{"owner/cgroup", `import "golang.org/x/sys/unix"`, ""},
 		{"lab", `import "syscall"`, ""},
 		{"kernel", `import "os/exec"`, "starting programs is for lab"},
-		{"journal", `import "log"`, "logging is for cmd, agent"},
+		{"journal", `import "log"`, "logging is for cmd, agent, hub"},
 	} {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, "x.go", "package x; "+c.src, parser.SkipObjectResolution)

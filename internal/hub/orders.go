@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+	"homenode/internal/wire/wirepb"
+	"homenode/internal/yamlfile"
+)
+
+// ErrOrders is wrapped by every error about a file of orders.
+var ErrOrders = errors.New("bad orders")
+
+// Orders are what the fleet side asks of every host. Agents pull them; a host that has not
+// heard of them for ValidFor follows its own policy.
+type Orders struct {
+	// How long a host follows the orders after it last pulled them, 1m to 168h.
+	ValidFor time.Duration `yaml:"valid_for"`
+	// Time from which there are no orders, such as 2026-12-31T00:00:00Z. Empty: none.
+	Until string `yaml:"until"`
+	// Services that the hosts' rules name.
+	Services []ServiceOrder `yaml:"services"`
+	// Patterns of the cgroups that are never bound.
+	Excluded []string `yaml:"excluded"`
+
+	until   time.Time
+	version string
+}
+
+// ServiceOrder is what is asked for one service.
+type ServiceOrder struct {
+	// Name of the service. Required.
+	Name string `yaml:"name"`
+	// Binding pays.
+	Approved bool `yaml:"approved"`
+	// Local access ratio that it should have, 0 to 1. Empty: the host's rule has it.
+	Target *float64 `yaml:"target_local_ratio"`
+}
+
+// mostOrders bounds the file, bytes; agents bound the number of services and patterns.
+const (
+	mostOrders    = 1 << 20
+	MostOrdered   = 10_000
+	mostOrderText = 4096
+)
+
+// ReadOrders reads a file of orders.
+func ReadOrders(file string) (Orders, error) {
+	text, err := unix.ReadAtMost(file, mostOrders)
+	if err != nil {
+		return Orders{}, fmt.Errorf("read orders: %w", err)
+	}
+	return ParseOrders(text, file)
+}
+
+// ParseOrders refuses unknown keys, and what cannot be meant.
+func ParseOrders(text []byte, file string) (Orders, error) {
+	o := Orders{ValidFor: time.Hour}
+	doc, err := yamlfile.Parse(text, file, yamlfile.Rules{Malformed: ErrOrders, What: "a file of orders", Most: mostOrders, MayBeEmpty: true})
+	if err == nil {
+		err = doc.Decode(&o)
+	}
+	if err != nil {
+		return Orders{}, err
+	}
+	if at, why := o.check(); why != "" {
+		return Orders{}, doc.Wrong(at, why)
+	}
+	sum := sha256.Sum256(text)
+	o.version = hex.EncodeToString(sum[:6])
+	return o, nil
+}
+
+func (o *Orders) check() (at, why string) {
+	if o.ValidFor < time.Minute || o.ValidFor > 7*24*time.Hour {
+		return "valid_for", fmt.Sprintf("it is %v: want 1m to 168h", o.ValidFor)
+	}
+	if o.Until != "" {
+		var err error
+		if o.until, err = time.Parse(time.RFC3339, o.Until); err != nil {
+			return "until", fmt.Sprintf("it is %q: want a time such as 2026-12-31T00:00:00Z", o.Until)
+		}
+	}
+	if len(o.Services) > MostOrdered || len(o.Excluded) > MostOrdered {
+		return "", fmt.Sprintf("it has more than %d services or patterns", MostOrdered)
+	}
+	seen := map[string]bool{}
+	for i, s := range o.Services {
+		at := fmt.Sprintf("services[%d]", i)
+		if s.Name == "" || len(s.Name) > 512 || seen[s.Name] {
+			return at, fmt.Sprintf("its name is %q: want a name of at most 512 bytes that no other service here has", s.Name)
+		}
+		seen[s.Name] = true
+		if s.Target != nil && !unit.Ratio(*s.Target).Valid() {
+			return at + ".target_local_ratio", fmt.Sprintf("it is %v: want 0 to 1", *s.Target)
+		}
+	}
+	for i, p := range o.Excluded {
+		if _, err := path.Match(p, "/"); err != nil || p == "" || p[0] != '/' || len(p) > mostOrderText {
+			return fmt.Sprintf("excluded[%d]", i), fmt.Sprintf("%q is not a pattern of a cgroup path: want e.g. /demo/*", p)
+		}
+	}
+	return "", ""
+}
+
+// Version names the content.
+func (o Orders) Version() string { return o.version }
+
+// Message is what a host that pulls the orders now gets.
+func (o Orders) Message(now time.Time) *wirepb.OrdersResponse {
+	end := now.Add(o.ValidFor)
+	if !o.until.IsZero() && o.until.Before(end) {
+		end = o.until
+	}
+	if !end.After(now) {
+		return &wirepb.OrdersResponse{}
+	}
+	m := &wirepb.OrdersResponse{Version: o.version, ExpiresNs: end.UnixNano()}
+	for _, s := range o.Services {
+		m.Services = append(m.Services, &wirepb.ServiceOrder{Service: []byte(s.Name), Approved: s.Approved, TargetRatio: s.Target})
+	}
+	for _, p := range o.Excluded {
+		m.Excluded = append(m.Excluded, []byte(p))
+	}
+	return m
+}
+
+// ordersFile reads its file again when it has changed.
+type ordersFile struct {
+	path string
+	mu   sync.Mutex
+	size int64
+	time time.Time
+	last *Orders
+	err  error
+}
+
+func (f *ordersFile) read(now time.Time) (*wirepb.OrdersResponse, error) {
+	if f.path == "" {
+		return &wirepb.OrdersResponse{}, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st, err := os.Stat(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("read orders: %w", err)
+	}
+	if f.last == nil || st.Size() != f.size || !st.ModTime().Equal(f.time) {
+		o, err := ReadOrders(f.path)
+		f.last, f.err, f.size, f.time = &o, err, st.Size(), st.ModTime()
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.last.Message(now), nil
+}
