@@ -34,7 +34,7 @@ profiling/host
 views | control/host | migrate | bench/host
 source
 cli/clitest > cli/reference > cli
-agent/serve > agent > agent/decisions agent/threadagent | hub > hub/ca | lab/demo > lab | report report/topology report/profile report/simulation | tui
+agent/serve > agent > agent/decisions agent/threadagent | hub/fleettest hub hub/page > hub/ca hub/query | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
@@ -60,7 +60,7 @@ const firstPure = "actuate"
 var alsoPure = []string{"bench", "sim", "sim/catalog", "papers", "papers/lakew", "papers/measured", "papers/rao", "sim/arena", "sim/placements", "sim/runner", "sim/detmath", "sim/fleet", "sim/linux", "sim/memsys", "sim/scenario", "sim/threadworld", "render", "render/field", "render/picture", "render/words", "report", "report/topology", "report/profile", "report/simulation"}
 
 // helpers are for tests: no product code imports them, and they may read files.
-var helpers = []string{"cli/clitest", "kernel/kerneltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "sim/parity", "golden"}
+var helpers = []string{"cli/clitest", "kernel/kerneltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "sim/parity", "golden", "hub/fleettest"}
 
 // impure is what pure packages do not import; "net/" stands for all below it.
 var impure = []string{"os", "os/", "log", "log/", "net", "net/", "math/rand", "syscall", "golang.org/x/sys/"}

@@ -145,6 +145,12 @@ func (s *site) parse(ctx context.Context, r *http.Request) (*request, error) {
 	if err != nil {
 		return req, fmt.Errorf("the address is malformed: %w", err)
 	}
+	if more, err := url.ParseQuery(v.Get(packed)); err == nil {
+		for name := range more {
+			v.Set(name, more.Get(name))
+		}
+		v.Del(packed)
+	}
 	for _, name := range []string{"q", "kind"} { // of the page alone
 		if text := v.Get(name); text != "" {
 			req.values.Set(name, text)
@@ -193,7 +199,7 @@ type timeChoice struct {
 
 func (s *site) write(w http.ResponseWriter, r *request, status int, c content) {
 	f := frame{content: c, Path: r.path, At: render.Date(s.Now())}
-	f.Filter.Label, f.Filter.Text = c.Filter, r.filter
+	f.Filter.Label, f.Filter.Text = c.Filter, render.Printable(r.filter)
 	for _, m := range []struct{ name, path string }{{"Services", "/"}, {"Hosts", "/hosts"}, {"Events", "/events"}, {"Health", "/health"}} {
 		f.Menu = append(f.Menu, menuItem{m.name, r.link(m.path), m.path == r.path || m.path == parents[r.path]})
 	}

@@ -4,6 +4,7 @@ package page
 
 import (
 	"fmt"
+	"net/url"
 
 	"homenode/internal/render"
 	"homenode/internal/store"
@@ -63,15 +64,25 @@ func (r *request) toWorkload(a answer, host string) func(row []any) string {
 	}
 }
 
-// kept are the parts of the URL that a form sends again.
+// kept are the parts of the URL that a form sends again. A browser changes control characters
+// in a field, so what has any is sent as an address is.
 func (r *request) kept(names ...string) (all []hidden) {
+	v, fit := url.Values{}, true
 	for _, name := range append(names, "until") {
 		if text := r.values.Get(name); text != "" {
+			v.Set(name, text)
 			all = append(all, hidden{name, text})
+			fit = fit && render.Printable(text) == text
 		}
+	}
+	if !fit {
+		return []hidden{{packed, v.Encode()}}
 	}
 	return all
 }
+
+// packed is the name of a field that has others in it.
+const packed = "of"
 
 func service(s *site, r *request) (content, error) {
 	name := r.question.Service
