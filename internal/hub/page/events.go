@@ -3,9 +3,10 @@
 package page
 
 import (
+	"time"
+
 	"homenode/internal/render"
 	"homenode/internal/store"
-	"time"
 )
 
 func events(s *site, r *request) (content, error) {
@@ -49,7 +50,7 @@ func (s *site) recent(r *request, of func(*store.Question)) (table, error) {
 
 func (r *request) eventSpecs(a answer) []spec {
 	return []spec{
-		{name: "at", head: "when", left: true, show: func(row []any) string {
+		{name: "at", head: "when", left: true, class: func([]any) string { return "when" }, show: func(row []any) string {
 			at, _ := a.get(row, "at").(time.Time)
 			return render.Date(at)
 		}},

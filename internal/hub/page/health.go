@@ -42,7 +42,7 @@ func health(s *site, r *request) (content, error) {
 			to = r.link("/host", "host", f.Host)
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: render.Date(f.At), Head: true},
+			{Text: render.Date(f.At), Head: true, Class: "when"},
 			{Text: render.Printable(f.What), Left: true},
 			{Text: render.Clip(render.Printable(f.Why), 400), Left: true, Class: "why"},
 			{Text: render.OrUnknown(render.Clip(render.Printable(f.Host), 256)), To: to, Left: true},

@@ -103,7 +103,7 @@ func (m hostMap) panel() render.Panel {
 	if m.unknown > 0 {
 		sub += fmt.Sprintf("; of %s one of them is unknown", render.Integer(int(m.unknown)))
 	}
-	return render.Panel{ID: "map", Title: "All hosts", Sub: sub, Wide: mapLeft + binCount*binWide + 8, High: mapTop + binCount*binHigh + 36, Draw: m.draw}
+	return render.Panel{ID: "map", Title: "All hosts", Sub: sub, Wide: mapLeft + binCount*binWide + 20, High: mapTop + binCount*binHigh + 36, Draw: m.draw}
 }
 
 // draw has the calm corner at the lower left.
