@@ -30,17 +30,22 @@ func (dialect) Latest(column string) string {
 	return fmt.Sprintf("coalesce(substr(max(CASE WHEN f.newest THEN printf('%%015d', f.at) || %s END), 16), '')", column)
 }
 
-// The dictionary comes first (CROSS JOIN), so that each series is one range of the rows.
+// Facts reads the dictionary first where a filter leaves few of it, otherwise the rows: a
+// CROSS JOIN is done in its order.
 func (d dialect) Facts(kind string, columns []string, pieces []tables.Piece, of tables.Filter, last bool) string {
 	keys := "d.id AS series, d.host AS place, d.host AS host, d.workload AS workload, d.service AS service, d.owner AS owner, d.name AS name, r.at AS at"
 	dictionary := "series"
 	if kind == "nodes" {
 		keys, dictionary = "d.host AS host, d.node AS node, r.at AS at", "places"
 	}
+	tablesOf := "%s d CROSS JOIN %s r"
+	if of == (tables.Filter{}) {
+		tablesOf = "%[2]s r CROSS JOIN %[1]s d"
+	}
 	var parts []string
 	for _, p := range pieces {
-		parts = append(parts, fmt.Sprintf("SELECT %s, r.%s%s, 0 AS newest FROM %s d CROSS JOIN %s%s r WHERE r.series = d.id AND r.at >= %d AND r.at < %d%s",
-			keys, strings.Join(columns, ", r."), tables.LastList(last, "NULL"), dictionary, kind, p.Suffix(), p.From, p.Until, of.Where(d, "d.")))
+		parts = append(parts, fmt.Sprintf("SELECT %s, r.%s%s, 0 AS newest FROM %s WHERE r.series = d.id AND r.at >= %d AND r.at < %d%s",
+			keys, strings.Join(columns, ", r."), tables.LastList(last, "NULL"), fmt.Sprintf(tablesOf, dictionary, kind+p.Suffix()), p.From, p.Until, of.Where(d, "d.")))
 	}
 	if last {
 		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 1 AS newest FROM series d CROSS JOIN windows r WHERE r.series = d.id AND r.at = (SELECT max(at) FROM windows m WHERE m.series = d.id AND m.at >= %d AND m.at < %d)%s",

@@ -246,7 +246,7 @@ func upsert(kind string) string {
 			sets = append(sets, fmt.Sprintf("%s = %s + excluded.%s", c, c, c))
 		}
 	}
-	return "INSERT INTO " + kind + "%s VALUES (?, ?" + strings.Repeat(", ?", len(columnsOf(kind))) + ") ON CONFLICT (series, at) DO UPDATE SET " + strings.Join(sets, ", ")
+	return "INSERT INTO " + kind + "%s VALUES (?, ?" + strings.Repeat(", ?", len(columnsOf(kind))) + ") ON CONFLICT (at, series) DO UPDATE SET " + strings.Join(sets, ", ")
 }
 
 func (a *adding) rollUp() error {
