@@ -45,7 +45,7 @@ func (d dialect) Facts(kind string, columns []string, pieces []tables.Piece, of 
 	var parts []string
 	for _, p := range pieces {
 		parts = append(parts, fmt.Sprintf("SELECT %s, r.%s%s, 0 AS newest FROM %s WHERE r.series = d.id AND r.at >= %d AND r.at < %d%s",
-			keys, strings.Join(columns, ", r."), tables.LastList(last, "NULL"), fmt.Sprintf(tablesOf, dictionary, kind+p.Suffix()), p.From, p.Until, of.Where(d, "d.")))
+			keys, strings.Join(columns, ", r."), tables.LastList(last, "''"), fmt.Sprintf(tablesOf, dictionary, kind+p.Suffix()), p.From, p.Until, of.Where(d, "d.")))
 	}
 	if last {
 		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 1 AS newest FROM series d CROSS JOIN windows r WHERE r.series = d.id AND r.at = (SELECT max(at) FROM windows m WHERE m.series = d.id AND m.at >= %d AND m.at < %d)%s",
