@@ -55,7 +55,14 @@ const (
 	Workloads Topic = "workloads" // one host's workloads, with their nodes
 )
 
-// Question asks about a time. Fields that a topic does not use are refused.
+// ErrQuestion is wrapped where a question, or a query, cannot be answered as it is.
+var ErrQuestion = errors.New("no such question")
+
+// MostRows is how many rows a person or a program may ask for.
+const MostRows = 10_000
+
+// Question asks about a time. Fields that a topic does not use are refused. A host or a
+// service with a * is a pattern where a topic lists hosts or services: * is any text.
 type Question struct {
 	Topic       Topic
 	From, Until time.Time // Until is not included
