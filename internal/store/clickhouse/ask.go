@@ -64,6 +64,12 @@ func (dialect) Text(s string) string { return "unhex('" + hex.EncodeToString([]b
 
 func (d dialect) Events() string { return "SELECT * FROM events WHERE " + d.counts() }
 
+func (dialect) Floor(figure string) string { return "floor(" + figure + ")" }
+
+func (d dialect) Like(column, pattern string) string {
+	return column + " LIKE " + d.Text(strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "*", "%").Replace(pattern))
+}
+
 func (dialect) Latest(column string) string {
 	return "argMaxIf(" + column + ", f.at, f.newest = 1)"
 }
@@ -132,10 +138,14 @@ func (s *Store) SQL(ctx context.Context, query string, most int) (store.Table, e
 		return store.Table{}, err
 	}
 	if outside.MatchString(query) {
-		return store.Table{}, errors.New("run SQL: a function that reads files or other servers is not run: use the tables of this database")
+		return store.Table{}, tables.Refuse(errors.New("run SQL: a function that reads files or other servers is not run: use the tables of this database"))
 	}
 	ctx = driver.Context(ctx, driver.WithSettings(driver.Settings{"readonly": 2}))
 	rows, err := s.db.QueryContext(ctx, wrapped)
+	var e *driver.Exception
+	if errors.As(err, &e) && !slices.Contains(busy, e.Code) {
+		return store.Table{}, tables.Refuse(fmt.Errorf("run SQL: %w", err))
+	}
 	if err != nil {
 		return store.Table{}, fmt.Errorf("run SQL: %w", err)
 	}
