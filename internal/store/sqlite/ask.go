@@ -25,26 +25,37 @@ func (dialect) Text(s string) string { return "CAST(X'" + hex.EncodeToString([]b
 
 func (dialect) Events() string { return "SELECT * FROM events" }
 
+func (dialect) Floor(figure string) string { return "CAST(" + figure + " AS INTEGER)" }
+
+func (d dialect) Like(column, pattern string) string {
+	return column + " GLOB " + d.Text(strings.NewReplacer("?", "[?]", "[", "[[]").Replace(pattern))
+}
+
 // Latest finds the newest text by a maximum of time and text together.
 func (dialect) Latest(column string) string {
 	return fmt.Sprintf("coalesce(substr(max(CASE WHEN f.newest THEN printf('%%015d', f.at) || %s END), 16), '')", column)
 }
 
-// The dictionary comes first (CROSS JOIN), so that each series is one range of the rows.
+// Facts reads the dictionary first where a filter leaves few of it, otherwise the rows: a
+// CROSS JOIN is done in its order.
 func (d dialect) Facts(kind string, columns []string, pieces []tables.Piece, of tables.Filter, last bool) string {
 	keys := "d.id AS series, d.host AS place, d.host AS host, d.workload AS workload, d.service AS service, d.owner AS owner, d.name AS name, r.at AS at"
 	dictionary := "series"
 	if kind == "nodes" {
 		keys, dictionary = "d.host AS host, d.node AS node, r.at AS at", "places"
 	}
+	tablesOf := "%s d CROSS JOIN %s r"
+	if of.Any() {
+		tablesOf = "%[2]s r CROSS JOIN %[1]s d"
+	}
 	var parts []string
 	for _, p := range pieces {
-		parts = append(parts, fmt.Sprintf("SELECT %s, r.%s%s, 0 AS newest FROM %s d CROSS JOIN %s%s r WHERE r.series = d.id AND r.at >= %d AND r.at < %d%s",
-			keys, strings.Join(columns, ", r."), tables.LastList(last, "NULL"), dictionary, kind, p.Suffix(), p.From, p.Until, of.Where(d, "d.")))
+		parts = append(parts, fmt.Sprintf("SELECT %s, r.%s%s, 0 AS newest FROM %s WHERE d.id = r.series AND r.id >= %d AND r.id < %d%s",
+			keys, strings.Join(columns, ", r."), tables.LastList(last, "''"), fmt.Sprintf(tablesOf, dictionary, kind+p.Suffix()), idOf(p.From), idOf(p.Until), of.Where(d, "d.")))
 	}
 	if last {
-		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 1 AS newest FROM series d CROSS JOIN windows r WHERE r.series = d.id AND r.at = (SELECT max(at) FROM windows m WHERE m.series = d.id AND m.at >= %d AND m.at < %d)%s",
-			keys, tables.Nothing(columns), tables.LastList(last, "r."), d.from, d.until, of.Where(d, "d.")))
+		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 1 AS newest FROM series d CROSS JOIN windows r WHERE r.series = d.id AND r.id = (SELECT max(id) FROM windows m WHERE m.series = d.id AND m.id >= %d AND m.id < %d)%s",
+			keys, tables.Nothing(columns), tables.LastList(last, "r."), idOf(d.from), idOf(d.until), of.Where(d, "d.")))
 	}
 	return strings.Join(parts, " UNION ALL ")
 }
@@ -110,6 +121,9 @@ func (s *Store) SQL(ctx context.Context, query string, most int) (store.Table, e
 		}
 	}
 	rows, err := conn.QueryContext(ctx, wrapped)
+	if err != nil && ctx.Err() == nil {
+		return store.Table{}, tables.Refuse(fmt.Errorf("run SQL: %w", err))
+	}
 	if err != nil {
 		return store.Table{}, fmt.Errorf("run SQL: %w", err)
 	}

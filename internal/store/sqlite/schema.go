@@ -17,8 +17,19 @@ const application = 0x686e7364
 // migrations take a file from each schema version to the next. One that was released stays as it is.
 var migrations = []string{first()}
 
-// first is schema version 1. Rows name a series (a workload as its host described it) or a
-// node by number. Their key is also their order: a question about one series reads one range.
+// A row's id is its time and its series (a workload as its host described it) or place (a node):
+// rows are in the order of time, and a page is filled before the next one is begun. Ordered by
+// series, or without a rowid, pages were half empty.
+const (
+	seriesBits = 21
+	mostSeries = 1<<seriesBits - 1
+	mostMillis = 1<<(63-seriesBits) - 1 // in the year 2109
+)
+
+// idOf is the least id of a time. Times that no row can have are before or after all rows.
+func idOf(ms int64) int64 { return min(max(ms, 0), mostMillis) << seriesBits }
+
+// first is schema version 1.
 func first() string {
 	var b strings.Builder
 	b.WriteString(`
@@ -37,8 +48,9 @@ INSERT INTO kept VALUES (0, 0), (1, 0), (2, 0);
 			if kind == "windows" && level == tables.Raw {
 				last = strings.Join(tables.LastColumns, " TEXT NOT NULL, ") + " TEXT NOT NULL, "
 			}
-			fmt.Fprintf(&b, "CREATE TABLE %s%s (series INTEGER NOT NULL, at INTEGER NOT NULL, %s REAL NOT NULL, %sPRIMARY KEY (series, at)) WITHOUT ROWID;\n",
-				kind, level.Suffix(), strings.Join(columnsOf(kind), " REAL NOT NULL, "), last)
+			rows := kind + level.Suffix()
+			fmt.Fprintf(&b, "CREATE TABLE %s (id INTEGER PRIMARY KEY, series INTEGER AS (id & %d) VIRTUAL, at INTEGER AS (id >> %d) VIRTUAL, %s%s REAL NOT NULL);\nCREATE INDEX %s_series ON %s (series);\n",
+				rows, mostSeries, seriesBits, last, strings.Join(columnsOf(kind), " REAL NOT NULL, "), rows, rows)
 		}
 	}
 	return b.String()

@@ -3,12 +3,16 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -22,6 +26,7 @@ type Store struct {
 	path  string
 	write *sql.DB // one connection: SQLite has one writer
 	read  *sql.DB
+	turn  chan struct{}    // of the one writer
 	ids   map[string]int64 // of series and places, by their text; the writer's
 }
 
@@ -35,7 +40,7 @@ const mostIDs = 100_000
 
 // Open opens or makes the file, and brings an older one to this program's schema.
 func Open(ctx context.Context, path string) (*Store, error) {
-	s := &Store{path: path, ids: map[string]int64{}}
+	s := &Store{path: path, ids: map[string]int64{}, turn: make(chan struct{}, 1)}
 	var err error
 	if s.write, err = s.open("_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=journal_size_limit(67108864)", 1); err != nil {
 		return nil, err
@@ -64,34 +69,45 @@ func (s *Store) Close() error { return errors.Join(s.read.Close(), s.write.Close
 
 // Add keeps the batches, all or none.
 func (s *Store) Add(ctx context.Context, batches []store.Batch) (added int, err error) {
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, addError(ctx, err)
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, addError(ctx, ctx.Err())
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit there is nothing to roll back
-	a := adding{ctx: ctx, tx: tx, ids: s.ids, rolled: map[rolledKey]tables.Fact{}, prepared: map[string]*sql.Stmt{}}
-	for _, b := range batches {
-		isNew, err := a.batch(b)
-		if err != nil {
-			clear(s.ids)
-			return 0, addError(ctx, err)
-		}
-		if isNew {
-			added++
-		}
-	}
-	if err := a.rollUp(); err != nil {
-		clear(s.ids)
-		return 0, addError(ctx, err)
-	}
-	if err := tx.Commit(); err != nil {
-		clear(s.ids)
+	defer func() { <-s.turn }()
+	if added, err = s.add(ctx, batches); err != nil {
+		clear(s.ids) // some may be of what was rolled back
 		return 0, addError(ctx, err)
 	}
 	if len(s.ids) > mostIDs {
 		clear(s.ids)
 	}
 	return added, nil
+}
+
+func (s *Store) add(ctx context.Context, batches []store.Batch) (added int, err error) {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after Commit there is nothing to roll back
+	a := adding{ctx: ctx, tx: tx, ids: s.ids, rolled: map[place]tables.Fact{}, prepared: map[string]*sql.Stmt{}}
+	for _, b := range batches {
+		isNew, err := a.batch(b)
+		if err != nil {
+			return 0, err
+		}
+		if isNew {
+			added++
+		}
+	}
+	if err := a.insert(); err != nil {
+		return 0, err
+	}
+	if err := a.rollUp(); err != nil {
+		return 0, err
+	}
+	return added, tx.Commit()
 }
 
 // addError says ErrBusy of what may be over later: a lock, a full disk, a deadline.
@@ -115,14 +131,26 @@ type adding struct {
 	tx       *sql.Tx
 	ids      map[string]int64
 	prepared map[string]*sql.Stmt
-	rolled   map[rolledKey]tables.Fact
+	raw      []raw
+	rolled   map[place]tables.Fact
 }
 
-type rolledKey struct {
-	kind   string
-	level  tables.Level
-	series int64
-	at     int64
+// place is where a row is.
+type place struct {
+	kind  string
+	level tables.Level
+	id    int64
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.kind, q.kind), cmp.Compare(p.level, q.level), cmp.Compare(p.id, q.id))
+}
+
+// raw is a row to add.
+type raw struct {
+	place
+	fact tables.Fact
+	last []string
 }
 
 func (a *adding) exec(query string, args ...any) (changed int64, err error) {
@@ -151,11 +179,11 @@ func (a *adding) batch(b store.Batch) (isNew bool, err error) {
 		return false, err
 	}
 	for _, n := range b.Nodes {
-		place, err := a.id("places", []string{"host", "node"}, b.Host, n.Node)
+		node, err := a.id("places", []string{"host", "node"}, b.Host, n.Node)
 		if err != nil {
 			return false, err
 		}
-		if err := a.row("nodes", place, tables.Millis(n.At), tables.OfNode(n), nil); err != nil {
+		if err := a.row("nodes", node, tables.Millis(n.At), tables.OfNode(n), nil); err != nil {
 			return false, err
 		}
 	}
@@ -209,29 +237,51 @@ func (a *adding) id(dictionary string, columns []string, key ...any) (int64, err
 	return id, err
 }
 
-// row adds a raw row. A row that is there, from another batch, stays as it is.
+// row is a raw row, added at the end.
 func (a *adding) row(kind string, series, at int64, f tables.Fact, last []string) error {
-	args := make([]any, 0, 2+len(f)+len(last))
-	args = append(args, series, at)
-	for _, v := range f {
-		args = append(args, v)
+	if series > mostSeries {
+		return fmt.Errorf("the file has had %d workloads: begin a new one, or use ClickHouse", mostSeries)
 	}
-	for _, t := range last {
-		args = append(args, t)
+	if at < 0 || at > mostMillis {
+		return fmt.Errorf("a row of %s: its time must be from 1970 to 2108", time.UnixMilli(at).UTC().Format(time.RFC3339))
 	}
-	changed, err := a.exec("INSERT OR IGNORE INTO "+kind+" VALUES (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
-	if err != nil || changed == 0 {
-		return err
-	}
-	for level := tables.Minutes; level <= tables.Hours; level++ {
-		key := rolledKey{kind, level, series, tables.Bucket(at, level.Size())}
-		if sum, ok := a.rolled[key]; ok {
-			sum.Add(columnsOf(kind), f)
-		} else {
-			a.rolled[key] = append(tables.Fact{}, f...)
+	a.raw = append(a.raw, raw{place{kind, tables.Raw, at<<seriesBits | series}, f, last})
+	return nil
+}
+
+// insert adds raw rows in their order. A row that is there, from another batch, stays as it is.
+func (a *adding) insert() error {
+	slices.SortStableFunc(a.raw, func(r, s raw) int { return r.compare(s.place) })
+	for _, r := range a.raw {
+		args := append(make([]any, 0, 1+len(r.last)+len(r.fact)), r.id)
+		for _, t := range r.last {
+			args = append(args, t)
+		}
+		for _, v := range r.fact {
+			args = append(args, v)
+		}
+		changed, err := a.exec(inserts[r.kind], args...)
+		if err != nil {
+			return err
+		}
+		if changed == 0 {
+			continue
+		}
+		for level := tables.Minutes; level <= tables.Hours; level++ {
+			key := place{r.kind, level, tables.Bucket(r.id>>seriesBits, level.Size())<<seriesBits | r.id&mostSeries}
+			if sum, ok := a.rolled[key]; ok {
+				sum.Add(columnsOf(r.kind), r.fact)
+			} else {
+				a.rolled[key] = slices.Clone(r.fact)
+			}
 		}
 	}
 	return nil
+}
+
+var inserts = map[string]string{
+	"windows": "INSERT OR IGNORE INTO windows VALUES (?" + strings.Repeat(", ?", len(tables.LastColumns)+len(tables.WindowColumns)) + ")",
+	"nodes":   "INSERT OR IGNORE INTO nodes VALUES (?" + strings.Repeat(", ?", len(tables.NodeColumns)) + ")",
 }
 
 var upserts = map[string]string{"windows": upsert("windows"), "nodes": upsert("nodes")}
@@ -246,14 +296,13 @@ func upsert(kind string) string {
 			sets = append(sets, fmt.Sprintf("%s = %s + excluded.%s", c, c, c))
 		}
 	}
-	return "INSERT INTO " + kind + "%s VALUES (?, ?" + strings.Repeat(", ?", len(columnsOf(kind))) + ") ON CONFLICT (series, at) DO UPDATE SET " + strings.Join(sets, ", ")
+	return "INSERT INTO " + kind + "%s VALUES (?" + strings.Repeat(", ?", len(columnsOf(kind))) + ") ON CONFLICT (id) DO UPDATE SET " + strings.Join(sets, ", ")
 }
 
 func (a *adding) rollUp() error {
-	for key, f := range a.rolled {
-		args := make([]any, 0, 2+len(f))
-		args = append(args, key.series, key.at)
-		for _, v := range f {
+	for _, key := range slices.SortedFunc(maps.Keys(a.rolled), place.compare) {
+		args := append(make([]any, 0, 1+len(a.rolled[key])), key.id)
+		for _, v := range a.rolled[key] {
 			args = append(args, v)
 		}
 		if _, err := a.exec(fmt.Sprintf(upserts[key.kind], key.level.Suffix()), args...); err != nil {

@@ -186,6 +186,13 @@ func Cell(t *testing.T, table store.Table, row int, name string) any {
 	return nil
 }
 
+func column(t *testing.T, table store.Table, name string) (all []any) {
+	for i := range table.Rows {
+		all = append(all, Cell(t, table, i, name))
+	}
+	return all
+}
+
 // near compares cells; sums of floats differ with their order.
 func near(a, b any) bool {
 	x, ok := a.(float64)
@@ -356,116 +363,6 @@ func retention(t *testing.T, s store.Store) {
 	}
 }
 
-// topics: sorted, paged, and complete.
-func topics(t *testing.T, s store.Store) {
-	batches := Batches(5, 20, 30)
-	add(t, s, batches)
-	for _, q := range []store.Question{
-		{Topic: store.Services}, {Topic: store.Hosts}, {Topic: store.Gain}, {Topic: store.Instances, Service: "service-1"},
-		{Topic: store.Workloads, Host: "host-1"}, {Topic: store.History, Host: "host-1", Workload: "/demo/1"}, {Topic: store.Events}, {Topic: store.Unbound},
-	} {
-		q.From, q.Until = Start, end(batches)
-		all := Ask(t, s, q)
-		if none := q.Topic == store.Events || q.Topic == store.Unbound; none == (len(all.Rows) > 0) {
-			t.Errorf("%s: %d rows", q.Topic, len(all.Rows))
-		}
-		for _, c := range all.Columns {
-			for _, q.Ascending = range []bool{false, true} {
-				q.Sort = c.Name
-				pages(t, s, q, len(all.Rows))
-			}
-		}
-	}
-	gain := Ask(t, s, store.Question{Topic: store.Gain, From: Start, Until: end(batches), Service: "service-1"})
-	want := expect(batches, Start, end(batches))["service-1"]
-	extra := (1 - want.local/want.all) * 0.725
-	if got := Cell(t, gain, 0, "saved_ratio"); !near(got, want.msr/want.cpu*extra/(1+extra)) || Cell(t, gain, 0, "saved_how") != "estimated" {
-		t.Errorf("gain: %v", gain.Rows)
-	}
-	w := Ask(t, s, store.Question{Topic: store.Workloads, From: Start, Until: end(batches), Host: "host-1", Sort: "workload", Ascending: true})
-	if Cell(t, w, 0, "workload") != "/demo/1" || Cell(t, w, 0, "cpu_by_node") != "1 0.5" || Cell(t, w, 0, "anon_by_node") != "1048576 2097152" || Cell(t, w, 0, "local_from") != "perf" {
-		t.Errorf("workloads: %v", w.Rows[0])
-	}
-}
-
-// pages puts an answer together from pages of 3 rows, and looks at its order.
-func pages(t *testing.T, s store.Store, q store.Question, rows int) {
-	t.Helper()
-	q.Most = 3
-	var last any
-	for n := 0; ; n += len(last.([][]any)) {
-		q.Offset = n
-		table := Ask(t, s, q)
-		last = table.Rows
-		for i := 1; i < len(table.Rows); i++ {
-			a, b := Cell(t, table, i-1, q.Sort), Cell(t, table, i, q.Sort)
-			x, ok := a.(float64)
-			y, both := b.(float64)
-			if a == nil && b != nil || ok && both && x != y && (x < y) != q.Ascending {
-				t.Errorf("%s by %s: %v before %v", q.Topic, q.Sort, a, b)
-			}
-		}
-		if !table.More {
-			if n+len(table.Rows) != rows {
-				t.Errorf("%s by %s: %d rows in pages, %d at once", q.Topic, q.Sort, n+len(table.Rows), rows)
-			}
-			return
-		}
-	}
-}
-
-func events(t *testing.T, s store.Store) {
-	b := store.Batch{Host: "h", Run: "r", Number: 1,
-		Decisions: []store.Decision{
-			{At: Start, Kind: "bind", Workload: "/a", Service: "a", Nodes: []int{0, 1, 4}, Rule: "mao.bind", Sentence: "it reads remote memory"},
-			{At: Start.Add(time.Second), Kind: "unbind", Workload: "/a", Service: "a", Rule: "mao.b", Sentence: "node 1 is busy"},
-			{At: Start.Add(2 * time.Second), Kind: "unbind", Workload: "/b", DryRun: true, Rule: "mao.b", Sentence: "would"},
-		},
-		Outcomes: []store.Outcome{{At: Start.Add(3 * time.Second), Workload: "/a", Service: "a", Action: "bind /a to nodes 1", State: "drifted", Sentence: "changed by another process"}},
-	}
-	add(t, s, []store.Batch{b})
-	all := Ask(t, s, store.Question{Topic: store.Events, From: Start, Until: Start.Add(time.Hour)})
-	if len(all.Rows) != 4 || Cell(t, all, 0, "state") != "drifted" || Cell(t, all, 1, "dry_run") != true || Cell(t, all, 3, "nodes") != "0-1,4" || Cell(t, all, 3, "at") != Start {
-		t.Errorf("events: %v", all.Rows)
-	}
-	un := Ask(t, s, store.Question{Topic: store.Unbound, From: Start, Until: Start.Add(time.Hour)})
-	if len(un.Rows) != 1 || Cell(t, un, 0, "sentence") != "node 1 is busy" {
-		t.Errorf("unbound: %v", un.Rows)
-	}
-	if rows := Ask(t, s, store.Question{Topic: store.Events, Workload: "/b", From: Start, Until: Start.Add(time.Hour)}).Rows; len(rows) != 1 {
-		t.Errorf("events of one workload: %v", rows)
-	}
-	maintain(t, s, Start.Add(500*24*time.Hour), store.Usual)
-	if rows := Ask(t, s, store.Question{Topic: store.Events, From: Start, Until: Start.Add(time.Hour)}).Rows; len(rows) != 0 {
-		t.Errorf("events after their retention: %v", rows)
-	}
-}
-
-func hosts(t *testing.T, s store.Store) {
-	batches := Batches(6, 8, 60)
-	add(t, s, batches)
-	add(t, s, []store.Batch{
-		{Host: "only-nodes", Run: "r", Number: 1, Nodes: []store.Node{{At: Start, Length: time.Second, CPUs: 2}}},
-		{Host: "only-windows", Run: "r", Number: 1, Windows: []store.Window{{At: Start, Length: time.Second, Workload: "/x"}}},
-	})
-	table := Ask(t, s, store.Question{Topic: store.Hosts, From: Start, Until: end(batches)})
-	if len(table.Rows) != 4 {
-		t.Fatalf("%d hosts", len(table.Rows))
-	}
-	for i, want := range []struct {
-		host             string
-		apart            any
-		nodes, workloads int64
-	}{{"host-1", 0.25, 2, 4}, {"host-0", 0.125, 2, 4}, {"only-nodes", nil, 1, 0}, {"only-windows", nil, 0, 1}} {
-		if Cell(t, table, i, "host") != want.host || !near(Cell(t, table, i, "apart_ratio"), want.apart) || Cell(t, table, i, "nodes") != want.nodes || Cell(t, table, i, "workloads") != want.workloads {
-			t.Errorf("row %d: %v, want %v", i, table.Rows[i], want)
-		}
-	}
-	if Cell(t, table, 2, "remote_ratio") != nil || Cell(t, table, 2, "remote_how") != "unknown" {
-		t.Errorf("a host without workloads: %v", table.Rows[2])
-	}
-}
-
 func refused(t *testing.T, s store.Store) {
 	hour := func(q store.Question) store.Question {
 		q.From, q.Until = Start, Start.Add(time.Hour)
@@ -484,8 +381,8 @@ func refused(t *testing.T, s store.Store) {
 		"too many rows":  hour(store.Question{Topic: store.Services, Most: 1e9}),
 		"before the row": hour(store.Question{Topic: store.Services, Offset: -1}),
 	} {
-		if _, err := s.Ask(t.Context(), q); err == nil {
-			t.Errorf("%s: it was answered", name)
+		if _, err := s.Ask(t.Context(), q); !errors.Is(err, store.ErrQuestion) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -499,9 +396,9 @@ func query(t *testing.T, s store.Store) {
 	if _, err := s.SQL(t.Context(), "SELECT at FROM windows", 71); err == nil {
 		t.Error("more rows than asked for are no error")
 	}
-	for _, bad := range []string{"", "DROP TABLE windows", "DELETE FROM windows", "INSERT INTO windows SELECT * FROM windows", "SELECT 1; DROP TABLE windows", "SELECT 1) q; DROP TABLE windows; SELECT * FROM (SELECT 1", "SELECT 1\x00", "CREATE TABLE x (y int)"} {
-		if _, err := s.SQL(t.Context(), bad, 10); err == nil {
-			t.Errorf("%q was run", bad)
+	for _, bad := range []string{"", "DROP TABLE windows", "DELETE FROM windows", "INSERT INTO windows SELECT * FROM windows", "SELECT 1; DROP TABLE windows", "SELECT 1) q; DROP TABLE windows; SELECT * FROM (SELECT 1", "SELECT 1\x00", "SELECT nothing FROM nowhere", "CREATE TABLE x (y int)"} {
+		if _, err := s.SQL(t.Context(), bad, 10); !errors.Is(err, store.ErrQuestion) {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	again, err := s.SQL(t.Context(), "SELECT count(*) FROM windows", 10)

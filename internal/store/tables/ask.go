@@ -26,19 +26,34 @@ type Dialect interface {
 	Facts(kind string, columns []string, pieces []Piece, of Filter, last bool) string
 	// Events is a query of all events: host, and the fields of Event.
 	Events() string
+	// Floor is a figure from 0 on, rounded down; of what is unknown it is unknown.
+	Floor(figure string) string
+	// Like is the condition that a text matches a pattern, in which * is any text.
+	Like(column, pattern string) string
 	// Latest is an aggregate: the newest known value of one of LastColumns.
 	Latest(column string) string
 }
 
 // Filter leaves rows of one host, workload or service; "" is any.
-type Filter struct{ Host, Workload, Service string }
+type Filter struct {
+	Host, Workload, Service string
+	Patterns                bool // * of host and service is any text
+}
+
+// Any says that the filter leaves all rows.
+func (f Filter) Any() bool { return f.Host == "" && f.Workload == "" && f.Service == "" }
 
 // Where is the filter's conditions, each with "AND " before it.
 func (f Filter) Where(d Dialect, prefix string) string {
 	var b strings.Builder
 	for _, c := range []struct{ name, value string }{{"host", f.Host}, {"workload", f.Workload}, {"service", f.Service}} {
-		if c.value != "" {
-			fmt.Fprintf(&b, " AND %s%s = %s", prefix, c.name, d.Text(c.value))
+		column := prefix + c.name
+		switch {
+		case c.value == "":
+		case f.Patterns && strings.Contains(c.value, "*"):
+			b.WriteString(" AND " + d.Like(column, c.value))
+		default:
+			b.WriteString(" AND " + column + " = " + d.Text(c.value))
 		}
 	}
 	return b.String()
@@ -55,7 +70,7 @@ type Query struct {
 func Compile(q store.Question, d Dialect, kept Kept) (Query, error) {
 	t, err := check(&q)
 	if err != nil {
-		return Query{}, err
+		return Query{}, Refuse(err)
 	}
 	names := make([]string, 0, len(t.columns))
 	for _, c := range t.columns {
@@ -69,7 +84,7 @@ func Compile(q store.Question, d Dialect, kept Kept) (Query, error) {
 		order += ", " + key
 	}
 	from, until := Millis(q.From), Millis(q.Until)
-	a := asked{d: d, from: from, until: until, filter: Filter{q.Host, q.Workload, q.Service}}
+	a := asked{d: d, from: from, until: until, filter: Filter{q.Host, q.Workload, q.Service, strings.Contains(t.takes, "*")}}
 	if q.Topic == store.History {
 		a.step = q.Step
 	}
@@ -81,10 +96,19 @@ func Compile(q store.Question, d Dialect, kept Kept) (Query, error) {
 
 // Limits of a question, so that an answer fits into memory and a page.
 const (
-	mostRows  = 100_000
 	mostSteps = 100_000
 	usualRows = 100
+	mostBins  = 200 // of hosts, all at once
 )
+
+// refusal is an error of what was asked, in its own words.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error        { return r.error }
+func (r refusal) Is(target error) bool { return target == store.ErrQuestion }
+
+// Refuse says that an error is of what was asked: errors.Is finds store.ErrQuestion.
+func Refuse(err error) error { return refusal{err} }
 
 func check(q *store.Question) (topic, error) {
 	t, ok := topics[q.Topic]
@@ -97,11 +121,14 @@ func check(q *store.Question) (topic, error) {
 	if err := t.checkFields(q); err != nil {
 		return t, err
 	}
+	if q.Most == 0 && q.Topic == store.HostBins {
+		q.Most = mostBins
+	}
 	if q.Most == 0 {
 		q.Most = usualRows
 	}
-	if q.Most < 0 || q.Most > mostRows || q.Offset < 0 {
-		return t, fmt.Errorf("ask %s: rows %d to %d: use at most %d rows, and an offset from 0", q.Topic, q.Offset, q.Offset+q.Most, mostRows)
+	if q.Most < 0 || q.Most > store.MostRows || q.Offset < 0 {
+		return t, fmt.Errorf("ask %s: rows %d to %d: use at most %d rows, and an offset from 0", q.Topic, q.Offset, q.Offset+q.Most, store.MostRows)
 	}
 	if q.Sort == "" {
 		q.Sort, q.Ascending = t.sort, t.ascending

@@ -32,7 +32,7 @@ var WindowColumns = []string{
 
 // NodeColumns are the sums of nodes' rows.
 var NodeColumns = []string{
-	"windows", "length_s", "busy_s", "cpus_s", "memory_byte_s", "memory_known_s",
+	"windows", "length_s", "cpus_s", "busy_s", "busy_cpus_s", "busy_known_s", "memory_byte_s", "memory_known_s",
 	"free_byte_s", "free_known_s", "traffic_bytes", "traffic_known_s",
 }
 
@@ -114,9 +114,9 @@ func appendLocal(f Fact, w store.Window, cpu float64) Fact {
 // OfNode is a node's row.
 func OfNode(n store.Node) Fact {
 	s := n.Length.Seconds()
-	f := Fact{1, s, 0, 0}
+	f := Fact{1, s, float64(n.CPUs) * s, 0, 0, 0}
 	if busy, ok := n.Busy.Get(); ok {
-		f[2], f[3] = busy*s, float64(n.CPUs)*s
+		f[3], f[4], f[5] = busy*s, float64(n.CPUs)*s, s
 	}
 	for _, v := range []unit.Opt[unit.Bytes]{n.Memory, n.Free} {
 		x, weight := weighted(number(v), s)

@@ -87,11 +87,12 @@ func ceil(ms int64, level Level) int64 {
 // points is how many a history has where no step is asked for.
 const points = 200
 
-// stepOf is the step of a history: whole minutes from a minute on, whole hours from an hour on.
+// stepOf is the step of a history: whole minutes from a minute on, whole hours from 20 minutes
+// on, as rows of hours are 60 times fewer.
 func stepOf(from, until int64) time.Duration {
 	step := time.Duration(math.Ceil(float64(until-from)/points)) * time.Millisecond
 	for _, level := range []Level{Hours, Minutes} {
-		if size := level.Size(); step > size {
+		if size := level.Size(); step > size/3 {
 			return (step + size - 1) / size * size
 		}
 	}

@@ -61,11 +61,11 @@ func Wrap(query string, longest int) (string, error) {
 	first, _, _ := strings.Cut(strings.ToUpper(query)+" ", " ")
 	switch {
 	case len(query) > longest:
-		return "", fmt.Errorf("run SQL: the query has %d bytes: use at most %d", len(query), longest)
+		return "", Refuse(fmt.Errorf("run SQL: the query has %d bytes: use at most %d", len(query), longest))
 	case strings.ContainsRune(query, 0):
-		return "", errors.New("run SQL: the query has a byte 0: leave it out")
+		return "", Refuse(errors.New("run SQL: the query has a byte 0: leave it out"))
 	case !strings.HasPrefix(strings.TrimLeft(first, "("), "SELECT") && !strings.HasPrefix(first, "WITH"):
-		return "", errors.New("run SQL: only a query that begins with SELECT or WITH is run: nothing can be changed here")
+		return "", Refuse(errors.New("run SQL: only a query that begins with SELECT or WITH is run: nothing can be changed here"))
 	}
 	return "SELECT * FROM (" + query + "\n) q", nil
 }
@@ -95,7 +95,7 @@ func Gather(rows *sql.Rows, most int) (store.Table, error) {
 			size += 16 + len(text)
 		}
 		if t.Rows = append(t.Rows, row); len(t.Rows) > most || size > mostBytes {
-			return store.Table{}, fmt.Errorf("run SQL: the answer has more than %d rows or %d MB: add a LIMIT, or add rows up", most, mostBytes>>20)
+			return store.Table{}, Refuse(fmt.Errorf("run SQL: the answer has more than %d rows or %d MB: add a LIMIT, or add rows up", most, mostBytes>>20))
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -5,6 +5,7 @@ package tables
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,11 @@ func as(c column, name, about string) column {
 	return c
 }
 
+func about(c column, text string) column {
+	c.About = text
+	return c
+}
+
 // latencyRatio is a remote read's latency by a local one's, of MAO's Skylake-SP with
 // DDR4-2400: 138 ns / 80 ns. Hosts with farther nodes gain more than a question says.
 const latencyRatio = "1.725"
@@ -109,10 +115,16 @@ const (
 	gainAbout   = "; estimated: MSR, the share of remote reads, and a remote read taken as " + latencyRatio + " times as slow as a local one (80 and 138 ns); at most this"
 )
 
+var (
+	savedRatio = column{store.Column{Name: "saved_ratio", Unit: "1", About: "share of its CPU time that local reads would save" + gainAbout}, saved, figure}
+	savedTime  = column{store.Column{Name: "saved_cpu_s", Unit: "s", About: "CPU time that its remote reads cost" + gainAbout}, "t_cpu_s * " + saved, figure}
+	savedHow   = column{store.Column{Name: "saved_how", About: "how the gain is known"}, "CASE WHEN " + saved + " IS NULL THEN 0 ELSE 1 END", how}
+)
+
 var topics = map[store.Topic]topic{
 	store.Services: {
-		sort: "local_ratio", ascending: true, keys: []string{"service"},
-		columns: []column{service, instances, as(instances, "hosts", "hosts that run it"), ratio, ratioHow, cpuTime, traffic, unbound, approved, lastSeen},
+		takes: "service*", sort: "local_ratio", ascending: true, keys: []string{"service"},
+		columns: []column{service, instances, as(instances, "hosts", "hosts that run it"), ratio, ratioHow, cpuTime, traffic, savedRatio, savedTime, savedHow, unbound, approved, lastSeen},
 		rows: func(a asked) string {
 			return a.sums("windows", forUsual, "service", map[string]string{"instances": "count(DISTINCT f.series)", "hosts": "count(DISTINCT f.place)", "last": "max(f.at)"})
 		},
@@ -152,13 +164,11 @@ var topics = map[store.Topic]topic{
 		},
 	},
 	store.Gain: {
-		takes: "service", sort: "saved_cpu_s", keys: []string{"service"},
+		takes: "service*", sort: "saved_cpu_s", keys: []string{"service"},
 		columns: []column{
 			service, instances, cpuTime, ratio, ratioHow, stalled,
 			{store.Column{Name: "remote_reads", About: "DRAM reads of other nodes, where they are counted"}, "CASE WHEN t_reads > 0 THEN t_reads - t_local_reads ELSE NULL END", figure},
-			{store.Column{Name: "saved_ratio", Unit: "1", About: "share of its CPU time that local reads would save" + gainAbout}, saved, figure},
-			{store.Column{Name: "saved_cpu_s", Unit: "s", About: "CPU time that its remote reads cost" + gainAbout}, "t_cpu_s * " + saved, figure},
-			{store.Column{Name: "saved_how", About: "how the gain is known"}, "CASE WHEN " + saved + " IS NULL THEN 0 ELSE 1 END", how},
+			savedRatio, savedTime, savedHow,
 			approved, unbound,
 		},
 		rows: func(a asked) string {
@@ -166,7 +176,7 @@ var topics = map[store.Topic]topic{
 		},
 	},
 	store.Hosts: {
-		takes: "host", sort: "apart_ratio", keys: []string{"host"},
+		takes: "host*", sort: "apart_ratio", keys: []string{"host"},
 		columns: []column{
 			host,
 			{store.Column{Name: "apart_ratio", Unit: "1", About: "how far its nodes are apart: use of the busiest node's CPUs less the idlest's"}, "CASE WHEN apart >= 0 THEN apart ELSE NULL END", figure},
@@ -175,6 +185,32 @@ var topics = map[store.Topic]topic{
 			as(instances, "nodes", "NUMA nodes"), as(instances, "workloads", "workloads seen"), as(instances, "bound_workloads", "workloads that homenode bound, at the time or a part of it"), lastSeen,
 		},
 		rows: hostRows,
+	},
+	store.HostBins: {
+		sort: "apart_ratio", ascending: true, keys: []string{"apart_ratio", "remote_ratio"},
+		columns: []column{
+			{store.Column{Name: "apart_ratio", Unit: "1", About: "from how far the hosts' nodes are apart, in steps of 0.1"}, "apart_ratio", figure},
+			{store.Column{Name: "remote_ratio", Unit: "1", About: "from which remote access ratio on, in steps of 0.1"}, "remote_ratio", figure},
+			as(instances, "hosts", "hosts in this bin"), as(host, "example", "one of them"),
+		},
+		rows: func(a asked) string {
+			return fmt.Sprintf("SELECT apart_ratio, remote_ratio, count(*) AS hosts, min(b.host) AS example FROM (SELECT host, CASE WHEN apart >= 0 THEN %s ELSE NULL END AS apart_ratio, %s AS remote_ratio FROM (%s) t) b GROUP BY apart_ratio, remote_ratio",
+				a.binned("apart"), a.binned("(1 - "+local+")"), hostRows(a))
+		},
+	},
+	store.Nodes: {
+		takes: "host!", sort: "node", ascending: true, keys: []string{"node"},
+		columns: []column{
+			as(instances, "node", "its number"),
+			{store.Column{Name: "cpus", Unit: "1", About: "CPUs online, mean"}, over("cpus_s", "length_s"), figure},
+			{store.Column{Name: "busy_cpus", Unit: "1", About: "CPUs' worth of time used, mean"}, over("busy_s", "busy_known_s"), figure},
+			{store.Column{Name: "memory_bytes", Unit: "bytes", About: "its memory"}, over("memory_byte_s", "memory_known_s"), figure},
+			{store.Column{Name: "used_bytes", Unit: "bytes", About: "memory that is not free, mean"}, "CASE WHEN t_memory_known_s > 0 AND t_free_known_s > 0 THEN t_memory_byte_s / t_memory_known_s - t_free_byte_s / t_free_known_s ELSE NULL END", figure},
+			about(rate, "traffic of its memory controllers, mean"), lastSeen,
+		},
+		rows: func(a asked) string {
+			return a.sums("nodes", strings.Join(NodeColumns, " "), "node", map[string]string{"last": "max(f.at)"})
+		},
 	},
 	store.Events: {
 		takes: "host workload service", sort: "at", keys: []string{"host", "workload", "type", "kind", "state", "rule", "sentence"},
@@ -205,6 +241,12 @@ func (s stepped) Facts(kind string, columns []string, pieces []Piece, of Filter,
 	return fmt.Sprintf("SELECT *, at - at %% %d AS step FROM (%s)", s.step, s.Dialect.Facts(kind, columns, pieces, of, last))
 }
 
+// binned is the start of a figure's bin. The last bin has its end too.
+func (a asked) binned(x string) string {
+	bins := int(math.Round(1 / store.BinStep))
+	return fmt.Sprintf("CASE WHEN %s >= 1 THEN %g ELSE %s / %d.0 END", x, 1-store.BinStep, a.d.Floor(fmt.Sprintf("%s * %d + 1e-9", x, bins)), bins)
+}
+
 // events are those of the time, with further conditions.
 func (a asked) events(and string) string {
 	return fmt.Sprintf("SELECT * FROM (%s) e WHERE at >= %d AND at < %d%s%s", a.d.Events(), a.from, a.until, a.filter.Where(a.d, ""), and)
@@ -213,7 +255,7 @@ func (a asked) events(and string) string {
 // hostRows joins hosts' nodes and workloads by adding them up, for in ClickHouse a join makes
 // zeros of what is not there.
 func hostRows(a asked) string {
-	nodes := a.sums("nodes", "busy_s cpus_s", "host node", map[string]string{"last": "max(f.at)"})
+	nodes := a.sums("nodes", "busy_s busy_cpus_s", "host node", map[string]string{"last": "max(f.at)"})
 	windows := a.sums("windows", forLocal+"bound_s", "host workload", map[string]string{"last": "max(f.at)"})
 	var zeros, sums []string
 	for _, c := range strings.Fields(forLocal) {
@@ -225,7 +267,7 @@ func hostRows(a asked) string {
 		sums = append(sums, fmt.Sprintf("%s(h.t_%s) AS t_%s", aggregate, c, c))
 	}
 	// Columns of a union are joined by their order.
-	ofNodes := fmt.Sprintf("SELECT n.host AS host, CASE WHEN n.t_cpus_s > 0 THEN n.t_busy_s / n.t_cpus_s ELSE -1.0 END AS busy, 1 AS node, 0 AS load, 0 AS bound_load, n.last AS last, %s FROM (%s) n", strings.Join(zeros, ", "), nodes)
+	ofNodes := fmt.Sprintf("SELECT n.host AS host, CASE WHEN n.t_busy_cpus_s > 0 THEN n.t_busy_s / n.t_busy_cpus_s ELSE -1.0 END AS busy, 1 AS node, 0 AS load, 0 AS bound_load, n.last AS last, %s FROM (%s) n", strings.Join(zeros, ", "), nodes)
 	ofWindows := fmt.Sprintf("SELECT w.host AS host, -1.0 AS busy, 0 AS node, 1 AS load, CASE WHEN w.t_bound_s > 0 THEN 1 ELSE 0 END AS bound_load, w.last AS last, w.t_%s FROM (%s) w", strings.Join(strings.Fields(forLocal), ", w.t_"), windows)
 	return fmt.Sprintf("SELECT h.host AS host, max(h.busy) - min(CASE WHEN h.busy < 0 THEN 1e9 ELSE h.busy END) AS apart, sum(h.node) AS nodes, sum(h.load) AS workloads, sum(h.bound_load) AS bound_workloads, max(h.last) AS last, %s FROM (%s UNION ALL %s) h GROUP BY h.host",
 		strings.Join(sums, ", "), ofNodes, ofWindows)
