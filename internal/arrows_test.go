@@ -40,7 +40,7 @@ bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 owner/ownertest > owner
 journal | wire > wire/wirepb | papers > papers/lakew papers/rao papers/measured
-sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix
+sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix | store/storetest > store/sqlite > store/tables
 render/words
 control > actuate | replay | interference | profiling
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor | packing
@@ -57,10 +57,10 @@ set | unit | schema | yamlfile | golden | dataset
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/catalog", "papers", "papers/lakew", "papers/measured", "papers/rao", "sim/arena", "sim/placements", "sim/runner", "sim/detmath", "sim/fleet", "sim/linux", "sim/memsys", "sim/scenario", "sim/threadworld", "render", "render/field", "render/picture", "render/words", "report", "report/topology", "report/profile", "report/simulation"}
+var alsoPure = []string{"bench", "sim", "sim/catalog", "papers", "papers/lakew", "papers/measured", "papers/rao", "sim/arena", "sim/placements", "sim/runner", "sim/detmath", "sim/fleet", "sim/linux", "sim/memsys", "sim/scenario", "sim/threadworld", "render", "render/field", "render/picture", "render/words", "report", "report/topology", "report/profile", "report/simulation", "store/tables"}
 
 // helpers are for tests: no product code imports them, and they may read files.
-var helpers = []string{"cli/clitest", "kernel/kerneltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "sim/parity", "golden"}
+var helpers = []string{"cli/clitest", "kernel/kerneltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "sim/parity", "golden", "store/storetest"}
 
 // impure is what pure packages do not import; "net/" stands for all below it.
 var impure = []string{"os", "os/", "log", "log/", "net", "net/", "math/rand", "syscall", "golang.org/x/sys/"}

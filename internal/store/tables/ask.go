@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tables
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"homenode/internal/store"
+	"homenode/internal/unit"
+)
+
+// Dialect is what differs between the stores' SQL.
+type Dialect interface {
+	// Text is a literal that is safe for any bytes.
+	Text(string) string
+	// Facts is a query of rows of "windows" or "nodes" with the named sums, and
+	// series, host, workload, service, owner, name (of nodes: host, node), at.
+	// last adds LastColumns of the newest raw rows.
+	Facts(kind string, columns []string, pieces []Piece, of Filter, last bool) string
+	// Events is a query of all events: host, and the fields of Event.
+	Events() string
+	// Latest is an aggregate: the newest known value of one of LastColumns.
+	Latest(column string) string
+}
+
+// Filter leaves rows of one host, workload or service; "" is any.
+type Filter struct{ Host, Workload, Service string }
+
+// Where is the filter's conditions, each with "AND " before it.
+func (f Filter) Where(d Dialect, prefix string) string {
+	var b strings.Builder
+	for _, c := range []struct{ name, value string }{{"host", f.Host}, {"workload", f.Workload}, {"service", f.Service}} {
+		if c.value != "" {
+			fmt.Fprintf(&b, " AND %s%s = %s", prefix, c.name, d.Text(c.value))
+		}
+	}
+	return b.String()
+}
+
+// Query is a question in SQL.
+type Query struct {
+	SQL     string
+	columns []column
+	most    int
+}
+
+// Compile checks a question and puts it into SQL.
+func Compile(q store.Question, d Dialect, kept Kept) (Query, error) {
+	t, err := check(&q)
+	if err != nil {
+		return Query{}, err
+	}
+	names := make([]string, 0, len(t.columns))
+	for _, c := range t.columns {
+		names = append(names, c.sql+" AS "+c.Name)
+	}
+	order := "CASE WHEN " + q.Sort + " IS NULL THEN 1 ELSE 0 END, " + q.Sort
+	if !q.Ascending {
+		order += " DESC"
+	}
+	for _, key := range t.keys {
+		order += ", " + key
+	}
+	from, until := Millis(q.From), Millis(q.Until)
+	a := asked{d: d, from: from, until: until, filter: Filter{q.Host, q.Workload, q.Service}}
+	if q.Topic == store.History {
+		a.step = q.Step
+	}
+	a.pieces = Plan(from, until, a.step, kept)
+	sql := fmt.Sprintf("SELECT * FROM (SELECT %s FROM (%s) t) u ORDER BY %s LIMIT %d OFFSET %d",
+		strings.Join(names, ", "), t.rows(a), order, q.Most+1, q.Offset)
+	return Query{sql, t.columns, q.Most}, nil
+}
+
+// Limits of a question, so that an answer fits into memory and a page.
+const (
+	mostRows  = 100_000
+	mostSteps = 100_000
+	usualRows = 100
+)
+
+func check(q *store.Question) (topic, error) {
+	t, ok := topics[q.Topic]
+	if !ok {
+		return t, fmt.Errorf("ask %q: no such topic: use %s", q.Topic, strings.Join(topicNames(), ", "))
+	}
+	if !q.From.Before(q.Until) {
+		return t, fmt.Errorf("ask %s: from %s until %s is no time: until must be later", q.Topic, q.From.UTC().Format(time.RFC3339), q.Until.UTC().Format(time.RFC3339))
+	}
+	if err := t.checkFields(q); err != nil {
+		return t, err
+	}
+	if q.Most == 0 {
+		q.Most = usualRows
+	}
+	if q.Most < 0 || q.Most > mostRows || q.Offset < 0 {
+		return t, fmt.Errorf("ask %s: rows %d to %d: use at most %d rows, and an offset from 0", q.Topic, q.Offset, q.Offset+q.Most, mostRows)
+	}
+	if q.Sort == "" {
+		q.Sort, q.Ascending = t.sort, t.ascending
+	}
+	if !slices.ContainsFunc(t.columns, func(c column) bool { return c.Name == q.Sort }) {
+		return t, fmt.Errorf("ask %s: no column %q to sort by: use one of %s", q.Topic, q.Sort, strings.Join(t.names(), ", "))
+	}
+	return t, nil
+}
+
+// checkFields refuses what a topic does not use, and says what it needs.
+func (t topic) checkFields(q *store.Question) error {
+	if q.Topic == store.History {
+		if (q.Workload == "" || q.Host == "") && q.Service == "" {
+			return fmt.Errorf("ask history: name a service, or a host and its workload")
+		}
+		if q.Step == 0 {
+			q.Step = stepOf(Millis(q.From), Millis(q.Until))
+		}
+		if q.Step < time.Second || q.Until.Sub(q.From)/q.Step > mostSteps {
+			return fmt.Errorf("ask history: a step of %s is too short for this time: use at least 1 s and at most %d steps", q.Step, mostSteps)
+		}
+	} else if q.Step != 0 {
+		return fmt.Errorf("ask %s: it has no step: leave it out", q.Topic)
+	}
+	for _, f := range []struct{ name, value string }{{"host", q.Host}, {"workload", q.Workload}, {"service", q.Service}} {
+		if f.value != "" && !strings.Contains(t.takes, f.name) {
+			return fmt.Errorf("ask %s: it takes no %s: leave it out", q.Topic, f.name)
+		}
+		if f.value == "" && strings.Contains(t.takes, f.name+"!") {
+			return fmt.Errorf("ask %s: name the %s", q.Topic, f.name)
+		}
+	}
+	return nil
+}
+
+func topicNames() []string {
+	var all []string
+	for name := range topics {
+		all = append(all, string(name))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (t topic) names() []string {
+	var all []string
+	for _, c := range t.columns {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// kind is how a cell of the database becomes one of the answer.
+type kind int
+
+const (
+	text kind = iota
+	count
+	figure
+	moment
+	yes
+	how
+)
+
+type column struct {
+	store.Column
+	sql  string // over the topic's rows
+	kind kind
+}
+
+// Table gathers the answer from rows, each with the question's columns.
+func (q Query) Table(rows *sql.Rows) (store.Table, error) {
+	t := store.Table{Columns: make([]store.Column, 0, len(q.columns))}
+	for _, c := range q.columns {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for rows.Next() {
+		if len(t.Rows) == q.most {
+			t.More = true
+			return t, nil
+		}
+		row, err := scan(rows)
+		if err != nil {
+			return store.Table{}, err
+		}
+		for i, c := range q.columns {
+			if row[i], err = c.cell(row[i]); err != nil {
+				return store.Table{}, err
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, rows.Err()
+}
+
+func (c column) cell(v any) (any, error) {
+	v = Plain(v)
+	if c.kind == text || v == nil {
+		if c.kind == how {
+			return unit.HowUnknown.String(), nil
+		}
+		return v, nil
+	}
+	x, err := asFloat(v)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read column %s: %w", c.Name, err)
+	case c.kind == count:
+		return int64(x), nil
+	case c.kind == moment:
+		return time.UnixMilli(int64(x)).UTC(), nil
+	case c.kind == yes:
+		return x > 0, nil
+	case c.kind == how && x == noHow:
+		return unit.HowUnknown.String(), nil
+	case c.kind == how:
+		return unit.Source(x).String(), nil
+	}
+	return x, nil
+}
+
+// Plain is a driver's cell as a table may have it.
+func Plain(v any) any {
+	switch x := v.(type) {
+	case nil, string, int64, float64, bool, time.Time:
+		return x
+	case []byte:
+		return string(x)
+	}
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer:
+		if r.IsNil() {
+			return nil
+		}
+		return Plain(r.Elem().Interface())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return r.Int()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if r.Uint() > math.MaxInt64 {
+			return strconv.FormatUint(r.Uint(), 10)
+		}
+		return int64(r.Uint())
+	case reflect.Float32:
+		return r.Float()
+	}
+	return fmt.Sprint(v)
+}
+
+func asFloat(v any) (float64, error) {
+	switch x := v.(type) {
+	case float64:
+		return x, nil
+	case int64:
+		return float64(x), nil
+	case string:
+		return strconv.ParseFloat(x, 64)
+	}
+	return 0, fmt.Errorf("%T is no number", v)
+}

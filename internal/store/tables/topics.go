@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tables
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"homenode/internal/store"
+)
+
+// topic is one of the ready-made questions.
+type topic struct {
+	takes     string   // fields of the question, "!" after one that it needs
+	sort      string   // a column
+	ascending bool     // of sort
+	keys      []string // columns that tell rows apart
+	columns   []column
+	rows      func(asked) string // what the columns are made from
+}
+
+// asked is a question on its way to SQL.
+type asked struct {
+	d           Dialect
+	from, until int64
+	step        time.Duration
+	pieces      []Piece
+	filter      Filter
+}
+
+// sums adds rows up by keys: each key and further expression as named, each column as t_NAME.
+func (a asked) sums(kind string, columns string, keys string, more map[string]string) string {
+	used := strings.Fields(columns)
+	names := strings.Fields(keys)
+	var list []string
+	for _, k := range names {
+		list = append(list, "f."+k+" AS "+k)
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		list = append(list, more[name]+" AS "+name)
+	}
+	for _, c := range used {
+		aggregate := "sum"
+		if IsHow(c) {
+			aggregate = "min"
+		}
+		list = append(list, fmt.Sprintf("%s(f.%s) AS t_%s", aggregate, c, c))
+	}
+	facts := a.d.Facts(kind, used, a.pieces, a.filter, strings.Contains(strings.Join(slices.Collect(maps.Values(more)), " "), "f."+LastColumns[0]))
+	return fmt.Sprintf("SELECT %s FROM (%s) f GROUP BY f.%s", strings.Join(list, ", "), facts, strings.Join(names, ", f."))
+}
+
+// over is a quotient of two sums, unknown where the weight is 0.
+func over(value, weight string) string {
+	return fmt.Sprintf("CASE WHEN t_%s > 0 THEN t_%s / t_%s ELSE NULL END", weight, value, weight)
+}
+
+const (
+	forLocal = "local_reads reads reads_how guess_local_cpu_s guess_cpu_s guess_how "
+	local    = "(CASE WHEN t_reads > 0 THEN t_local_reads / t_reads WHEN t_guess_cpu_s > 0 THEN t_guess_local_cpu_s / t_guess_cpu_s ELSE NULL END)"
+	localHow = "CASE WHEN t_reads > 0 THEN t_reads_how WHEN t_guess_cpu_s > 0 THEN t_guess_how ELSE 0 END"
+	forUsual = forLocal + "windows length_s bound_s approved_s cpu_s cpu_known_s traffic_bytes traffic_known_s waiting_s waiting_known_s latency_x_s latency_known_s stalled_cpu_s stalled_known_cpu_s cycles instructions"
+)
+
+// Columns that several topics have.
+var (
+	service  = column{store.Column{Name: "service", About: "its name; empty: no rule names one"}, "service", text}
+	host     = column{store.Column{Name: "host", About: "its name, by its certificate"}, "host", text}
+	workload = column{store.Column{Name: "workload", About: "path of its cgroup"}, "workload", text}
+	sentence = column{store.Column{Name: "sentence", About: "why, in words"}, "sentence", text}
+	rule     = column{store.Column{Name: "rule", About: "code of the reason"}, "rule", text}
+	at       = column{store.Column{Name: "at", About: "when"}, "at", moment}
+
+	instances = column{store.Column{Name: "instances", About: "workloads"}, "instances", count}
+	ratio     = column{store.Column{Name: "local_ratio", Unit: "1", About: "local access ratio: local / all reads where they are counted, otherwise weighted by CPU time"}, local, figure}
+	ratioHow  = column{store.Column{Name: "local_how", About: "how the local access ratio is known: its weakest part"}, localHow, how}
+	cpuTime   = column{store.Column{Name: "cpu_s", Unit: "s", About: "CPU time"}, "CASE WHEN t_cpu_known_s > 0 THEN t_cpu_s ELSE NULL END", figure}
+	cpus      = column{store.Column{Name: "cpus", Unit: "1", About: "CPUs' worth of time, mean of a workload"}, over("cpu_s", "cpu_known_s"), figure}
+	traffic   = column{store.Column{Name: "traffic_bytes", Unit: "bytes", About: "memory traffic in all"}, "CASE WHEN t_traffic_known_s > 0 THEN t_traffic_bytes ELSE NULL END", figure}
+	rate      = column{store.Column{Name: "traffic_bytes_per_s", Unit: "bytes/s", About: "memory traffic, mean of a workload"}, over("traffic_bytes", "traffic_known_s"), figure}
+	boundPart = column{store.Column{Name: "bound_ratio", Unit: "1", About: "share of the time in which homenode bound it"}, over("bound_s", "length_s"), figure}
+	unbound   = column{store.Column{Name: "unbound_ratio", Unit: "1", About: "share of the workloads' time in which they were not bound"}, "CASE WHEN t_length_s > 0 THEN 1 - t_bound_s / t_length_s ELSE NULL END", figure}
+	approved  = column{store.Column{Name: "approved", About: "it was approved for binding at the time or a part of it"}, "CASE WHEN t_approved_s > 0 THEN 1 ELSE 0 END", yes}
+	waiting   = column{store.Column{Name: "waiting_ratio", Unit: "1", About: "share of the time in which it waited for a CPU"}, over("waiting_s", "waiting_known_s"), figure}
+	latency   = column{store.Column{Name: "latency_s", Unit: "s", About: "as the service says, mean over time"}, over("latency_x_s", "latency_known_s"), figure}
+	stalled   = column{store.Column{Name: "msr_ratio", Unit: "1", About: "memory stall cycles / cycles"}, over("stalled_cpu_s", "stalled_known_cpu_s"), figure}
+	ipc       = column{store.Column{Name: "ipc", Unit: "1", About: "instructions per cycle"}, over("instructions", "cycles"), figure}
+	lastSeen  = column{store.Column{Name: "last", About: "end of its newest window (of a rolled-up one: its start)"}, "last", moment}
+)
+
+func as(c column, name, about string) column {
+	c.Name, c.sql, c.About = name, name, about
+	return c
+}
+
+// latencyRatio is a remote read's latency by a local one's, of MAO's Skylake-SP with
+// DDR4-2400: 138 ns / 80 ns. Hosts with farther nodes gain more than a question says.
+const latencyRatio = "1.725"
+
+// saved is what all reads being local would save of the CPU time: stalls are in proportion to
+// the reads' mean latency, so of MSR the part r·(L-1) / (1+r·(L-1)) is due to remote reads.
+// A stall that other things cause makes it less: an upper bound.
+const (
+	remoteExtra = "((1 - " + local + ") * (" + latencyRatio + " - 1))"
+	saved       = "(CASE WHEN t_stalled_known_cpu_s > 0 THEN (t_stalled_cpu_s / t_stalled_known_cpu_s) * " + remoteExtra + " / (1 + " + remoteExtra + ") ELSE NULL END)"
+	gainAbout   = "; estimated: MSR, the share of remote reads, and a remote read taken as " + latencyRatio + " times as slow as a local one (80 and 138 ns); at most this"
+)
+
+var topics = map[store.Topic]topic{
+	store.Services: {
+		sort: "local_ratio", ascending: true, keys: []string{"service"},
+		columns: []column{service, instances, as(instances, "hosts", "hosts that run it"), ratio, ratioHow, cpuTime, traffic, unbound, approved, lastSeen},
+		rows: func(a asked) string {
+			return a.sums("windows", forUsual, "service", map[string]string{"instances": "count(DISTINCT f.series)", "hosts": "count(DISTINCT f.place)", "last": "max(f.at)"})
+		},
+	},
+	store.Instances: {
+		takes: "service!", sort: "local_ratio", ascending: true, keys: []string{"host", "workload"},
+		columns: []column{host, workload, as(host, "name", "what its manager calls it"), as(host, "owner", "what manages it"), ratio, ratioHow, cpus, rate, boundPart, approved, waiting, latency, stalled, lastSeen},
+		rows: func(a asked) string {
+			return a.sums("windows", forUsual, "host workload", map[string]string{"name": "max(f.name)", "owner": "max(f.owner)", "last": "max(f.at)"})
+		},
+	},
+	store.Workloads: {
+		takes: "host!", sort: "cpus", keys: []string{"workload"},
+		columns: []column{
+			workload, service, as(host, "name", "what its manager calls it"), as(host, "owner", "what manages it"),
+			as(host, "bound", "nodes that homenode bound it to, at last"),
+			as(host, "cpu_by_node", "CPUs' worth of time of each node, at last; empty: unknown or no longer kept"),
+			as(host, "anon_by_node", "bytes of anonymous memory on each node, at last"),
+			as(host, "file_by_node", "bytes of page cache on each node, at last"),
+			ratio, ratioHow, as(host, "local_from", "what the local access ratio comes from, at last"), cpus, rate, boundPart, approved, waiting, latency, stalled, ipc, lastSeen,
+		},
+		rows: func(a asked) string {
+			more := map[string]string{"service": "max(f.service)", "name": "max(f.name)", "owner": "max(f.owner)", "last": "max(f.at)"}
+			for _, c := range LastColumns {
+				more[c] = a.d.Latest("f." + c)
+			}
+			return a.sums("windows", forUsual, "workload", more)
+		},
+	},
+	store.History: {
+		takes: "host workload service", sort: "at", ascending: true, keys: []string{"at"},
+		columns: []column{at, instances, ratio, ratioHow, cpus, rate, boundPart, waiting, latency, stalled, ipc},
+		rows: func(a asked) string {
+			step := a.step.Milliseconds()
+			inner := asked{stepped{a.d, step}, a.from, a.until, a.step, a.pieces, a.filter}
+			return inner.sums("windows", forUsual, "step", map[string]string{"at": "max(f.step)", "instances": "count(DISTINCT f.series)"})
+		},
+	},
+	store.Gain: {
+		takes: "service", sort: "saved_cpu_s", keys: []string{"service"},
+		columns: []column{
+			service, instances, cpuTime, ratio, ratioHow, stalled,
+			{store.Column{Name: "remote_reads", About: "DRAM reads of other nodes, where they are counted"}, "CASE WHEN t_reads > 0 THEN t_reads - t_local_reads ELSE NULL END", figure},
+			{store.Column{Name: "saved_ratio", Unit: "1", About: "share of its CPU time that local reads would save" + gainAbout}, saved, figure},
+			{store.Column{Name: "saved_cpu_s", Unit: "s", About: "CPU time that its remote reads cost" + gainAbout}, "t_cpu_s * " + saved, figure},
+			{store.Column{Name: "saved_how", About: "how the gain is known"}, "CASE WHEN " + saved + " IS NULL THEN 0 ELSE 1 END", how},
+			approved, unbound,
+		},
+		rows: func(a asked) string {
+			return a.sums("windows", forUsual, "service", map[string]string{"instances": "count(DISTINCT f.series)"})
+		},
+	},
+	store.Hosts: {
+		takes: "host", sort: "apart_ratio", keys: []string{"host"},
+		columns: []column{
+			host,
+			{store.Column{Name: "apart_ratio", Unit: "1", About: "how far its nodes are apart: use of the busiest node's CPUs less the idlest's"}, "CASE WHEN apart >= 0 THEN apart ELSE NULL END", figure},
+			{store.Column{Name: "remote_ratio", Unit: "1", About: "remote access ratio of its workloads: 1 less the local one"}, "1 - " + local, figure},
+			{store.Column{Name: "remote_how", About: "how the remote access ratio is known: its weakest part"}, localHow, how},
+			as(instances, "nodes", "NUMA nodes"), as(instances, "workloads", "workloads seen"), as(instances, "bound_workloads", "workloads that homenode bound, at the time or a part of it"), lastSeen,
+		},
+		rows: hostRows,
+	},
+	store.Events: {
+		takes: "host workload service", sort: "at", keys: []string{"host", "workload", "type", "kind", "state", "rule", "sentence"},
+		columns: []column{
+			at, host, workload, service, as(host, "type", "decision or outcome"),
+			as(host, "kind", "of a decision: bind, unbind, isolate, escalate, none, way; of an outcome: the step"), as(host, "nodes", "nodes to bind to"),
+			{store.Column{Name: "dry_run", About: "decided, but not done: the agent only watches"}, "dry_run", yes},
+			as(host, "state", "what became of the step"), rule, sentence,
+		},
+		rows: func(a asked) string { return a.events("") },
+	},
+	store.Unbound: {
+		takes: "host workload service", sort: "at", keys: []string{"host", "workload", "rule", "sentence"},
+		columns: []column{at, host, workload, service, rule, sentence},
+		rows: func(a asked) string {
+			return a.events(" AND type = 'decision' AND kind = 'unbind' AND dry_run = 0")
+		},
+	},
+}
+
+// stepped numbers the steps of a history.
+type stepped struct {
+	Dialect
+	step int64
+}
+
+func (s stepped) Facts(kind string, columns []string, pieces []Piece, of Filter, last bool) string {
+	return fmt.Sprintf("SELECT *, at - at %% %d AS step FROM (%s)", s.step, s.Dialect.Facts(kind, columns, pieces, of, last))
+}
+
+// events are those of the time, with further conditions.
+func (a asked) events(and string) string {
+	return fmt.Sprintf("SELECT * FROM (%s) e WHERE at >= %d AND at < %d%s%s", a.d.Events(), a.from, a.until, a.filter.Where(a.d, ""), and)
+}
+
+// hostRows joins hosts' nodes and workloads by adding them up, for in ClickHouse a join makes
+// zeros of what is not there.
+func hostRows(a asked) string {
+	nodes := a.sums("nodes", "busy_s cpus_s", "host node", map[string]string{"last": "max(f.at)"})
+	windows := a.sums("windows", forLocal+"bound_s", "host workload", map[string]string{"last": "max(f.at)"})
+	var zeros, sums []string
+	for _, c := range strings.Fields(forLocal) {
+		value, aggregate := "0.0", "sum"
+		if IsHow(c) {
+			value, aggregate = fmt.Sprintf("%d.0", noHow), "min"
+		}
+		zeros = append(zeros, value+" AS t_"+c)
+		sums = append(sums, fmt.Sprintf("%s(h.t_%s) AS t_%s", aggregate, c, c))
+	}
+	// Columns of a union are joined by their order.
+	ofNodes := fmt.Sprintf("SELECT n.host AS host, CASE WHEN n.t_cpus_s > 0 THEN n.t_busy_s / n.t_cpus_s ELSE -1.0 END AS busy, 1 AS node, 0 AS load, 0 AS bound_load, n.last AS last, %s FROM (%s) n", strings.Join(zeros, ", "), nodes)
+	ofWindows := fmt.Sprintf("SELECT w.host AS host, -1.0 AS busy, 0 AS node, 1 AS load, CASE WHEN w.t_bound_s > 0 THEN 1 ELSE 0 END AS bound_load, w.last AS last, w.t_%s FROM (%s) w", strings.Join(strings.Fields(forLocal), ", w.t_"), windows)
+	return fmt.Sprintf("SELECT h.host AS host, max(h.busy) - min(CASE WHEN h.busy < 0 THEN 1e9 ELSE h.busy END) AS apart, sum(h.node) AS nodes, sum(h.load) AS workloads, sum(h.bound_load) AS bound_workloads, max(h.last) AS last, %s FROM (%s UNION ALL %s) h GROUP BY h.host",
+		strings.Join(sums, ", "), ofNodes, ofWindows)
+}
