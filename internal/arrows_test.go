@@ -29,7 +29,7 @@ import (
 //	>      inside a room: from left to right only
 //	space  inside a room: siblings
 const architecture = `
-cmd/homenode | cmd/homenode-lab
+cmd/homenode | cmd/homenode-hub | cmd/homenode-lab
 profiling/host
 views | control/host | migrate | bench/host
 source
