@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // field is what a schema says of a name.
@@ -26,6 +28,9 @@ type field struct {
 // every figure may be unknown. A figure is the same whether it says how it is known or not.
 func (f field) kind() string {
 	switch value, isValue := f.Properties["value"]; {
+	case strings.Contains(f.Ref, "/figure_"):
+		_, unit, _ := strings.Cut(f.Ref, "/figure_")
+		return strings.Replace(unit, "integer", "number", 1)
 	case f.Ref != "":
 		return "object"
 	case len(f.AnyOf) > 0:
@@ -95,6 +100,9 @@ func TestOneMeaningPerName(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		for of, structure := range doc.Defs {
+			if strings.HasPrefix(of, "figure_") { // its unit is the unit of what it is in
+				continue
+			}
 			for name, f := range structure.Properties {
 				if seen[name] == nil {
 					seen[name] = map[string]string{}
@@ -120,6 +128,29 @@ func TestOneMeaningPerName(t *testing.T) {
 		}
 		if of, ok := kinds["ns"]; ok && !strings.HasSuffix(name, "_ns") {
 			t.Errorf("%q of %s is nanoseconds, and its name does not say so", name, of)
+		}
+	}
+}
+
+// A reader can use the schemas as they are installed: each is valid, finds the types that it
+// refers to in the file beside it, and refuses what a command does not write.
+func TestSchemasReferToEachOther(t *testing.T) {
+	files, err := filepath.Glob("../schema/*.schema.json")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d schemas, %v", len(files), err)
+	}
+	c := jsonschema.NewCompiler()
+	for _, file := range files {
+		form, err := c.Compile(file)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if base := filepath.Base(file); base == "homenode.schema.json" || base == "homenode-lab.schema.json" {
+			continue // types only
+		}
+		if form.Validate(map[string]any{"nothing of ours": true}) == nil {
+			t.Errorf("%s accepts anything", file)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (a *Agent) noteForHub(e decisions.Entry) {
 
 // offer gives the hub what this round saw, decided and did.
 func (a *Agent) offer(w window.Window) {
-	if a.outbox == nil {
+	if a.outbox == nil || w.Length <= 0 { // the first window is of no time: it has no figures of a period
 		return
 	}
 	b := store.Batch{Decisions: a.decided}

@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,34 +37,45 @@ func Writes(cmd *cobra.Command, values ...any) *cobra.Command {
 
 // SchemaOf is the JSON Schema of a command's -o json; false: it has none.
 func SchemaOf(cmd *cobra.Command) (map[string]any, bool) {
-	flag := cmd.Flags().Lookup("output")
-	if flag == nil {
+	values := writes(cmd)
+	if len(values) == 0 {
 		return nil, false
 	}
-	f, ok := flag.Value.(*format)
-	if !ok || len(f.writes) == 0 {
-		return nil, false
-	}
-	return schema.Describe(cmd.CommandPath()+" -o json", f.writes...), true
+	return schema.Describe(schemaTitle(cmd), values...), true
 }
 
-// WriteSchemas writes NAME.schema.json for each command that has a schema.
+func writes(cmd *cobra.Command) []any {
+	if flag := cmd.Flags().Lookup("output"); flag != nil {
+		if f, ok := flag.Value.(*format); ok {
+			return f.writes
+		}
+	}
+	return nil
+}
+
+func schemaTitle(cmd *cobra.Command) string { return cmd.CommandPath() + " -o json" }
+
+// WriteSchemas writes NAME.schema.json for each command that has a schema, and PROGRAM.schema.json
+// with the types that they refer to.
 func WriteSchemas(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return exit.BadInput(fmt.Errorf("write schemas: %w", err))
 	}
+	types := schema.NewTypes(SchemaFile(root) + "#/$defs/")
 	var failed error
+	write := func(cmd *cobra.Command, doc map[string]any) {
+		if text, err := json.MarshalIndent(doc, "", "  "); err != nil {
+			failed = errors.Join(failed, err)
+		} else {
+			failed = errors.Join(failed, os.WriteFile(filepath.Join(dir, SchemaFile(cmd)), append(text, '\n'), 0o644))
+		}
+	}
 	walkCommands(root, func(cmd *cobra.Command) {
-		doc, ok := SchemaOf(cmd)
-		if !ok || failed != nil {
-			return
+		if values := writes(cmd); len(values) > 0 {
+			write(cmd, types.Document(schemaTitle(cmd), values...))
 		}
-		text, err := json.MarshalIndent(doc, "", "  ")
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, SchemaFile(cmd)), append(text, '\n'), 0o644)
-		}
-		failed = err
 	})
+	write(root, map[string]any{"$schema": schema.Dialect, "title": "types in the output of " + root.Name(), "$defs": types.Known})
 	return failed
 }
 

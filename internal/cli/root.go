@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -32,6 +33,15 @@ func Root(name, short, long string) *cobra.Command {
 		Args:          NoSuch(name),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		out := cmd.OutOrStdout()
+		var whole bytes.Buffer
+		cmd.SetOut(&whole)
+		help(cmd, args)
+		cmd.SetOut(out)
+		_, _ = Text(out).Write(whole.Bytes()) // a terminal that is gone needs no help
+	})
 	for _, command := range ForBuild {
 		root.AddCommand(command())
 	}

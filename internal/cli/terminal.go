@@ -18,14 +18,18 @@ import (
 // else COLUMNS, else 120; ASCII if the locale is not UTF-8.
 func Screen() render.TextOptions {
 	width, ok := tui.TerminalWidth(os.Stdout)
+	fold := ok
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); !ok && err == nil {
 		width, ok = columns, true
 	}
 	if !ok {
 		width = 120
 	}
-	return render.TextOptions{Width: width, UTF8: SpeaksUTF8(os.Getenv)}
+	return render.TextOptions{Width: max(width, narrowest), UTF8: SpeaksUTF8(os.Getenv), Fold: fold}
 }
+
+// narrowest is the least width that texts are made for.
+const narrowest = 40
 
 // SpeaksUTF8 decides by the locale. Without one the C library uses the locale
 // C, which is not UTF-8; ASCII is readable everywhere.
@@ -34,19 +38,29 @@ func SpeaksUTF8(env func(string) string) bool {
 	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
 }
 
-// Text is out for what a command prints for people: in ASCII if the locale is not UTF-8.
-// Texts arrive whole (render.Terminal), so no character is cut in two.
+// Text is out for what a command prints for people: for the terminal's width, and in ASCII if the
+// locale is not UTF-8. Texts arrive in whole lines (render.Terminal), so no character is cut in two.
 func Text(out io.Writer) io.Writer {
-	if SpeaksUTF8(os.Getenv) {
-		return out
+	if o := Screen(); o.Fold && IsTerminal(out) || !o.UTF8 {
+		return textWriter{out, o}
 	}
-	return asciiWriter{out}
+	return out
 }
 
-type asciiWriter struct{ out io.Writer }
+type textWriter struct {
+	out io.Writer
+	render.TextOptions
+}
 
-func (a asciiWriter) Write(text []byte) (int, error) {
-	_, err := io.WriteString(a.out, render.ASCII(string(text)))
+func (t textWriter) Write(text []byte) (int, error) {
+	fit := string(text)
+	if t.Fold {
+		fit = render.Fold(fit, t.Width)
+	}
+	if !t.UTF8 {
+		fit = render.ASCII(fit)
+	}
+	_, err := io.WriteString(t.out, fit)
 	return len(text), err
 }
 

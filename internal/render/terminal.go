@@ -13,6 +13,7 @@ type TextOptions struct {
 	Width  int  // columns; less than 40 is taken as 80
 	UTF8   bool // else ASCII only
 	Colour bool // else no escape codes
+	Fold   bool // break lines that are wider, where the width is known to be the terminal's
 }
 
 // Terminal is an empty one of that width.
@@ -32,6 +33,9 @@ type Terminal struct {
 // Flush writes what was collected; what names it in an error.
 func (p *Terminal) Flush(w io.Writer, what string) error {
 	text := p.String()
+	if p.Fold {
+		text = Fold(text, p.Width)
+	}
 	if !p.UTF8 {
 		text = ASCII(text)
 	}

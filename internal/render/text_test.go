@@ -141,3 +141,35 @@ func TestBar(t *testing.T) {
 		t.Error("Progress is wrong")
 	}
 }
+
+func TestFold(t *testing.T) {
+	const in = "  l2_misses  refused  r0964  one event\nshort\n    averyveryverylongwordthatdoesnotfit and more\n"
+	const want = "  l2_misses\n    refused\n    r0964  one\n    event\nshort\n    averyveryverylongwordthatdoesnotfit\n      and more\n"
+	if got := Fold(in, 15); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := Fold(in, 60); got != in {
+		t.Errorf("lines that fit are changed:\n%s", got)
+	}
+}
+
+// No word is lost, and a line is wider than the terminal only if a word is.
+func TestFoldKeepsAll(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		var in strings.Builder
+		for range rng.IntN(60) {
+			in.WriteString([]string{"a", "Σß", "memory", "  ", " ", "\n", "nineteencharacters1", "─"}[rng.IntN(8)])
+		}
+		width := 1 + rng.IntN(30)
+		got := Fold(in.String(), width)
+		if a, b := strings.Fields(in.String()), strings.Fields(got); !slices.Equal(a, b) {
+			t.Fatalf("%q at %d: %q", in.String(), width, got)
+		}
+		for line := range strings.Lines(got) {
+			if line = strings.TrimSpace(line); Width(line) > width && len(strings.Fields(line)) > 1 {
+				t.Fatalf("%q at %d: line %q", in.String(), width, line)
+			}
+		}
+	}
+}

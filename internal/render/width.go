@@ -64,6 +64,46 @@ func Wrap(head, indent, text string, width int) []string {
 	return lines
 }
 
+// Fold breaks lines of more than width columns at their last blank, so that a narrow terminal
+// does not break them within words. What follows is indented by two more. A word that is wider
+// is left to the terminal; columns stay where they are.
+func Fold(text string, width int) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		margin := len(line) - len(strings.TrimLeft(line, " "))
+		next := strings.Repeat(" ", min(margin+2, width/2))
+		for Width(strings.TrimRight(line, "\n")) > width {
+			end := lastBlank(line, margin, width)
+			if end < 0 {
+				break
+			}
+			out.WriteString(strings.TrimRight(line[:end], " ") + "\n")
+			line, margin = next+strings.TrimLeft(line[end:], " "), len(next)
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// lastBlank is where a line of at most width columns ends, else where its first word ends; -1:
+// it is one word. Blanks of its margin do not count.
+func lastBlank(line string, margin, width int) int {
+	end := -1
+	for i := margin; i < len(line); i++ {
+		if line[i] != ' ' {
+			continue
+		}
+		if end >= 0 && Width(line[:i]) > width {
+			break
+		}
+		end = i
+	}
+	if end < 0 || strings.TrimSpace(line[end:]) == "" {
+		return -1
+	}
+	return end
+}
+
 // asciiOf has what the faces print beyond ASCII. Each takes one column, so that columns
 // stay where they are; every other character becomes "?".
 var asciiOf = func() map[rune]rune {

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -20,7 +21,7 @@ const findingsWidth = 96
 // Findings prints a report for a terminal. Its first line is the verdict.
 func Findings(w io.Writer, r doctor.Report, o render.TextOptions) error {
 	r = render.Cleaned(r)
-	o.Width = findingsWidth
+	o.Width, o.Fold = min(cmp.Or(o.Width, findingsWidth), findingsWidth), false // a command stays in one line
 	p := &findingsPrinter{o.Terminal()}
 	p.Wrapped("", findingsHeadline(r.Verdict))
 	if r.Verdict.Missing != "" {

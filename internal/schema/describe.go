@@ -19,22 +19,32 @@ type Types struct {
 // NewTypes has no types yet. prefix is before a name in a reference, such as "#/$defs/".
 func NewTypes(prefix string) *Types { return &Types{Known: map[string]any{}, prefix: prefix} }
 
-// Describe is the JSON Schema of a value that is one of several types.
+// Dialect is what the documents are written in.
+const Dialect = "https://json-schema.org/draft/2020-12/schema"
+
+// Describe is the JSON Schema of a value that is one of several types, with all that it refers to.
 func Describe(title string, all ...any) map[string]any {
 	t := NewTypes("#/$defs/")
+	doc := t.Document(title, all...)
+	doc["$defs"] = t.Known
+	return doc
+}
+
+// Document is the JSON Schema of a value that is one of several types, which it refers to.
+func (b *Types) Document(title string, all ...any) map[string]any {
 	var of []any
 	for _, v := range all {
-		of = append(of, t.Of(reflect.TypeOf(v)))
+		of = append(of, b.Of(reflect.TypeOf(v)))
 	}
-	doc := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "$defs": t.Known}
-	if len(of) == 1 {
-		doc["$ref"] = of[0].(map[string]any)["$ref"]
-		if doc["$ref"] == nil {
-			delete(doc, "$ref")
-			doc["allOf"] = of
-		}
-	} else {
+	doc := map[string]any{"$schema": Dialect, "title": title}
+	ref := of[0].(map[string]any)["$ref"]
+	switch {
+	case len(of) > 1:
 		doc["anyOf"] = of
+	case ref != nil:
+		doc["$ref"] = ref
+	default:
+		doc["allOf"] = of
 	}
 	return doc
 }
@@ -62,11 +72,7 @@ func (b *Types) Of(t reflect.Type) map[string]any {
 	case isUnit(t, "Opt["): // 1
 		return nullable(b.Of(t.Field(0).Type))
 	case isUnit(t, "Value["):
-		return object(map[string]any{
-			"value": b.Of(t.Field(0).Type),
-			"how":   map[string]any{"type": "string", "enum": []string{"measured", "modelled", "estimated", "unknown"}},
-			"from":  map[string]any{"type": "string"},
-		}, "value", "how")
+		return b.figure(b.Of(t.Field(0).Type))
 	case t.Implements(textType): // 2
 		return map[string]any{"type": "string"}
 	case t.Implements(jsonType):
@@ -127,6 +133,37 @@ func object(properties map[string]any, required ...string) map[string]any {
 		s["required"] = required
 	}
 	return s
+}
+
+// figure is a value with how it is known. Those of numbers are kept by their unit.
+func (b *Types) figure(value map[string]any) map[string]any {
+	form := object(map[string]any{
+		"value": value,
+		"how":   map[string]any{"type": "string", "enum": []string{"measured", "modelled", "estimated", "unknown"}},
+		"from":  map[string]any{"type": "string"},
+	}, "value", "how")
+	name := figureName(value)
+	if name == "" {
+		return form
+	}
+	b.Known[name] = form
+	return map[string]any{"$ref": b.prefix + name}
+}
+
+// figureName is figure_bytes, figure_number, …; "": of no number.
+func figureName(value map[string]any) string {
+	all, ok := value["anyOf"].([]any) // a number or null
+	if !ok {
+		return ""
+	}
+	number, _ := all[0].(map[string]any)
+	if unit, ok := number["x-unit"].(string); ok {
+		return "figure_" + unit
+	}
+	if kind := number["type"]; kind == "number" || kind == "integer" {
+		return "figure_" + kind.(string)
+	}
+	return ""
 }
 
 func (b *Types) structure(t reflect.Type) map[string]any {

@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUANTUM_ON  10000ULL /* cycles that a vCPU may be ahead of T; lower: more waits; higher: more skew */
+#define QUANTUM_ON  20000ULL /* cycles that a vCPU may be ahead of T; lower: more waits; higher: more skew */
+#define QUANTUM_SMT 10000ULL /* where siblings share a core: each sees what the other does at that moment */
 #define QUANTUM_OFF 50000ULL
 #define QUEUES_EVERY 25000ULL /* cycles between two updates of controllers and links */
 #define NAP_NS      1000000L  /* the controller's longest: how late a change of state is noticed */
@@ -209,7 +210,9 @@ static void look_at_queues(struct homenode_model *m, uint64_t t)
 
 static uint64_t quantum(void)
 {
-	return LOAD(&homenode_on) ? QUANTUM_ON : QUANTUM_OFF;
+	if (!LOAD(&homenode_on))
+		return QUANTUM_OFF;
+	return homenode_model.smt ? QUANTUM_SMT : QUANTUM_ON;
 }
 
 /* A vCPU that waited runs for at least half a quantum: with less, the host mostly switches

@@ -45,6 +45,7 @@ static int init_cpu(struct homenode_model *m, unsigned cpu)
 		return homenode_cache_init(&core->l2, c->l2_bytes, HOMENODE_L2_WAYS, true);
 	v->sibling = &m->vcpu[core->cpu[0]];
 	v->sibling->sibling = v;
+	m->smt = true;
 	return 0;
 }
 

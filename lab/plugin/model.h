@@ -116,6 +116,7 @@ struct homenode_model {
 	unsigned lat_now[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	struct homenode_queue mc[HOMENODE_MAX_NODES], link[HOMENODE_MAX_LINKS];
 	bool qos; /* classes are counted and limited (qos.c) */
+	bool smt; /* at least one core has two vCPUs */
 	struct homenode_vcpu vcpu[HOMENODE_MAX_CPUS];
 };
 

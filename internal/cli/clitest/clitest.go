@@ -6,7 +6,6 @@ package clitest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -117,12 +116,8 @@ func JSONEverywhere(t *testing.T, root *cobra.Command, without map[string]string
 		flag := cmd.LocalFlags().Lookup("output")
 		has := flag != nil && strings.Contains(flag.Usage, "json") && strings.Contains(flag.Usage, "yaml")
 		seen[name] = true
-		if doc, ok := cli.SchemaOf(cmd); has {
-			text, err := json.MarshalIndent(doc, "", "  ")
-			if !ok || err != nil {
-				t.Errorf("%s does not say what it writes: add cli.Writes", name)
-			}
-			golden.Check(t, "../../schema/"+cli.SchemaFile(cmd), append(text, '\n'))
+		if _, ok := cli.SchemaOf(cmd); has && !ok {
+			t.Errorf("%s does not say what it writes: add cli.Writes", name)
 		}
 		switch why := without[name]; {
 		case !has && why == "":
@@ -132,6 +127,7 @@ func JSONEverywhere(t *testing.T, root *cobra.Command, without map[string]string
 		}
 	}
 	walk(root)
+	schemasAsWritten(t, root)
 	for name := range without {
 		if !seen[name] {
 			t.Errorf("there is no command %q", name)
@@ -151,5 +147,25 @@ func ManPages(t *testing.T, root *cobra.Command, wanted map[string]string) {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: no %q (%v) in:\n%.1000s", name, want, err, text)
 		}
+	}
+}
+
+// schemasAsWritten checks the files in schema. 'make reference' writes them.
+func schemasAsWritten(t *testing.T, root *cobra.Command) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := cli.WriteSchemas(root, dir); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, "../../schema/"+f.Name(), text)
 	}
 }
