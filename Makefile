@@ -18,7 +18,7 @@ setup: ## install what is missing, and say so
 tools: setup ## install what check lints with
 	@scripts/tools.sh
 
-build: build/homenode build/homenode-lab ## both programs: what an operator installs, and lab and simulator
+build: build/homenode build/homenode-hub build/homenode-lab ## the programs: what a host has, what a fleet has, lab and simulator
 
 # The version is part of the binary: another commit is another binary.
 build/version: FORCE
@@ -27,22 +27,22 @@ build/version: FORCE
 FORCE:
 
 # Static and without symbols for debuggers: the same programs run in the lab's guest.
-build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab/shapes -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard lab/shapes/*.yaml) go.mod go.sum
+build/homenode build/homenode-hub build/homenode-lab &: build/version $(shell find cmd internal lab/shapes -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard lab/shapes/*.yaml) go.mod go.sum
 	@mkdir -p build
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-lab
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-hub ./cmd/homenode-lab
 
 # The programs with the command that documents them: it is in no program that is installed.
 .PHONY: documented
 documented: build/version
-	@CGO_ENABLED=0 $(GO) build -tags reference -ldflags '-X homenode/internal/cli.Version=$(VERSION)' -o build/documented/ ./cmd/homenode ./cmd/homenode-lab
+	@CGO_ENABLED=0 $(GO) build -tags reference -ldflags '-X homenode/internal/cli.Version=$(VERSION)' -o build/documented/ ./cmd/homenode ./cmd/homenode-hub ./cmd/homenode-lab
 
-man: documented ## man pages of both programs: build/man
-	@for p in homenode homenode-lab; do build/documented/$$p reference --man build/man || exit 1; done
+man: documented ## man pages of the programs: build/man
+	@for p in homenode homenode-hub homenode-lab; do build/documented/$$p reference --man build/man || exit 1; done
 
 reference: documented ## docs/reference: the commands, their flags, exit codes and the configuration; schema; deploy/etc/agent.yaml
-	@build/documented/homenode reference > docs/reference/cli.md && build/documented/homenode-lab reference > docs/reference/lab.md
+	@build/documented/homenode reference > docs/reference/cli.md && build/documented/homenode-hub reference > docs/reference/hub.md && build/documented/homenode-lab reference > docs/reference/lab.md
 	@scripts/exit-codes.sh
-	@for p in homenode homenode-lab; do build/documented/$$p reference --schemas schema || exit 1; done
+	@for p in homenode homenode-hub homenode-lab; do build/documented/$$p reference --schemas schema || exit 1; done
 	@$(GO) test ./internal/agent -run 'TestConfigReference|TestPackagedConfig$$' -update
 
 packages: ## deb, rpm, tarball, image, SBOM and checksums of amd64 and arm64: build/packages

@@ -29,12 +29,12 @@ import (
 //	>      inside a room: from left to right only
 //	space  inside a room: siblings
 const architecture = `
-cmd/homenode | cmd/homenode-lab
+cmd/homenode | cmd/homenode-hub | cmd/homenode-lab
 profiling/host
 views | control/host | migrate | bench/host
 source
 cli/clitest > cli/reference > cli
-agent/serve > agent > agent/decisions agent/threadagent | hub/fleettest hub hub/page > hub/ca hub/query | lab/demo > lab | report report/topology report/profile report/simulation | tui
+agent/serve > agent > agent/decisions agent/outbox agent/threadagent | hub/fleettest hub hub/page > hub/ca hub/query | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Writes docs/reference/exit-codes.md from the commands of both programs, built before. A test
+# Writes docs/reference/exit-codes.md from the commands of the programs, built before. A test
 # of each program holds its table, and every test of a command line the code that it ends with.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,6 +12,8 @@ Written by `make reference` from the commands; `--help` of a command has its own
 
 END
 	build/documented/homenode reference --exit-codes
+	echo
+	build/documented/homenode-hub reference --exit-codes
 	echo
 	build/documented/homenode-lab reference --exit-codes
 } > docs/reference/exit-codes.md

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/agent/outbox"
 	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
@@ -24,6 +25,7 @@ import (
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
+	"homenode/internal/store"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -93,7 +95,9 @@ type Agent struct {
 	restoreAnew func(context.Context) ([]journal.Restored, error) // nil means restoreSettings
 
 	files    files
-	readers  int // the group that may read what the agent writes; 0: root alone
+	outbox   *outbox.Outbox   // nil: nothing is sent
+	decided  []store.Decision // of this round, for the hub
+	readers  int              // the group that may read what the agent writes; 0: root alone
 	totals   Totals
 	sum      summing       // only in a dry run
 	counting time.Time     // when the log last said that nothing is counted
@@ -136,6 +140,10 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	a.pulse.begin(time.Now(), o.Config.Period, a.journal != nil || o.DryRun || o.Play != nil || a.observing())
 	a.tellLimits()
 	a.openFiles()
+	if err := a.openOutbox(); err != nil {
+		a.close()
+		return nil, err
+	}
 	a.readHistory()
 	a.resolveNear()
 	return a, nil
@@ -277,6 +285,7 @@ const hotLimit = 2 * time.Second
 
 func (a *Agent) close() {
 	a.closeFiles()
+	a.closeOutbox()
 	if a.reader != nil {
 		a.reader.Close()
 	}

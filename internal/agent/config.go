@@ -36,6 +36,8 @@ type Config struct {
 	StateDirAsked bool
 	Cgroups       []string // globs of the watched cgroups; none: every cgroup with processes
 	Services      []Service
+	// Excluded are globs of cgroups that are never bound, whatever else says.
+	Excluded []string
 	// DirectOwners are owners whose cgroups are written directly in spite of
 	// the owner.
 	DirectOwners []string
@@ -117,6 +119,8 @@ type fileConfig struct {
 	Profile string `yaml:"profile"`
 	// The rules by which cgroups are services. The first that matches counts.
 	Services []fileService `yaml:"services"`
+	// Patterns of the paths of cgroups that are never bound, whatever a service's rule or the hub's orders say.
+	Excluded []string `yaml:"excluded"`
 	// When workloads are bound and unbound.
 	MAO mao.Config `yaml:"mao"`
 	// What binding may cost, and how memory follows.
@@ -216,7 +220,7 @@ func (f fileConfig) config() (Config, wrongs) {
 		f.CalmPeriod = 10 * f.Period
 	}
 	c := Config{
-		Mode: f.Mode, Period: f.Period, CalmPeriod: f.CalmPeriod, StateDir: f.StateDir, Cgroups: f.Cgroups, DirectOwners: f.DirectOwners,
+		Mode: f.Mode, Period: f.Period, CalmPeriod: f.CalmPeriod, StateDir: f.StateDir, Cgroups: f.Cgroups, Excluded: f.Excluded, DirectOwners: f.DirectOwners,
 		UserOnly: f.UserOnly, Events: f.Events, Ticks: f.Ticks, Profile: f.Profile, MAO: f.MAO, Actuate: f.Actuate,
 	}
 	c.Runtimes = Runtimes{DockerSocket: f.Docker, DockerMemory: f.DockerMemory, ContainerdSocket: f.Containerd}
@@ -255,9 +259,14 @@ func (f fileConfig) checkOwn(c Config, w *wrongs) {
 	if c.Ticks < 1 || c.Ticks > 1000 {
 		w.at("count_ticks", "it is %d: want 1 (always) to 1000", c.Ticks)
 	}
-	for i, g := range c.Cgroups {
+	checkPatterns("cgroups", c.Cgroups, w)
+	checkPatterns("excluded", c.Excluded, w)
+}
+
+func checkPatterns(key string, all []string, w *wrongs) {
+	for i, g := range all {
 		if _, err := path.Match(g, "/"); err != nil || !strings.HasPrefix(g, "/") {
-			w.at(fmt.Sprintf("cgroups[%d]", i), "%q is not a pattern of a cgroup path: want e.g. /demo/*%s", g, leading(g))
+			w.at(fmt.Sprintf("%s[%d]", key, i), "%q is not a pattern of a cgroup path: want e.g. /demo/*%s", g, leading(g))
 		}
 	}
 }
@@ -313,7 +322,8 @@ func (c Config) rule(id string) (Service, bool) {
 // configuration that the loop uses now; a reload changes it.
 func (a *Agent) serviceOf(id string) (string, bool) {
 	s, _ := a.o.Config.rule(id)
-	return s.Name, s.Approved
+	approved, _ := a.ordered(id, s.Name, s.Approved, s.Target)
+	return s.Name, approved
 }
 
 // Rename is Name for windows that another configuration has named.

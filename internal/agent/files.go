@@ -36,7 +36,7 @@ type files struct {
 // one. It overwrites no history. The TCP port of metrics is the one thing that both have:
 // the first of the two gets it (serve).
 func dryConfig(c Config, dir string) Config {
-	for _, path := range []*string{&c.Decisions.Path, &c.Record.Path, &c.API.Socket} {
+	for _, path := range []*string{&c.Decisions.Path, &c.Record.Path, &c.API.Socket, &c.Hub.Spool} {
 		if *path != "" {
 			*path = filepath.Join(dir, filepath.Base(*path))
 		}
@@ -47,7 +47,7 @@ func dryConfig(c Config, dir string) Config {
 // playConfig is for a recording. Its figures are not this host's either, but writing
 // them is part of the cost that is measured. It opens no TCP port.
 func playConfig(c Config) Config {
-	c.Metrics.Listen = ""
+	c.Metrics.Listen, c.Hub.Address = "", ""
 	if c.History.Path != "" {
 		c.History.Path = filepath.Join(c.StateDir, filepath.Base(c.History.Path))
 	}
@@ -174,6 +174,7 @@ func (a *Agent) noteAll(all []decisions.Entry) {
 	for _, e := range all {
 		e.DryRun = a.o.DryRun
 		a.totals.decided(e)
+		a.noteForHub(e)
 		if a.files.decisions != nil {
 			a.wrote("decisions", decisions.Write(a.files.decisions, e))
 		}

@@ -74,7 +74,11 @@ func (a *Agent) handOver(ctx context.Context) {
 	if err == nil {
 		a.saveHistory(a.status.Window.At, true)
 		a.o.Log.Info("the program is replaced; bindings stay", "workloads", len(a.control.Jobs().Jobs))
+		a.closeOutbox() // what waits for the disk must not end with this program
 		err = a.o.Exec(data)
+		if again := a.openOutbox(); again != nil {
+			a.o.Log.Error("nothing is sent any more", "error", again)
+		}
 	}
 	a.o.Log.Error("the program is not replaced: this one continues", "error", err)
 	a.tellRefused(Handover{At: time.Now().Round(0), Error: err.Error(), Later: errors.Is(err, unix.ErrNoAnswer)})

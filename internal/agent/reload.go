@@ -37,6 +37,7 @@ var settings = []struct {
 	{"period", false, func(c *Config) any { return c.Period }},
 	{"calm_period", false, func(c *Config) any { return c.CalmPeriod }},
 	{"services", false, func(c *Config) any { return c.Services }},
+	{"excluded", false, func(c *Config) any { return c.Excluded }},
 	{"mao", false, func(c *Config) any { return c.MAO }},
 	{"actuate", false, func(c *Config) any { p := c.Actuate; p.Profile = nil; return p }},
 	{"profile", false, func(c *Config) any { return []any{c.Profile, c.Actuate.Profile} }},
@@ -58,6 +59,7 @@ var settings = []struct {
 	{"hint_faults", true, func(c *Config) any { return c.Hints }},
 	{"api", true, func(c *Config) any { return c.API }},
 	{"metrics: listen", true, func(c *Config) any { return c.Metrics.Listen }},
+	{"hub", true, func(c *Config) any { return c.Hub }},
 }
 
 // adopt returns next, with old's values of the settings that need a restart.
@@ -76,7 +78,7 @@ func adopt(old, next Config) (Config, Reloaded) {
 	next.Mode, next.StateDirAsked = old.Mode, old.StateDirAsked
 	next.StateDir, next.Cgroups, next.DirectOwners, next.UserOnly = old.StateDir, old.Cgroups, old.DirectOwners, old.UserOnly
 	next.Events, next.Ticks, next.Runtimes, next.Hints = old.Events, old.Ticks, old.Runtimes, old.Hints
-	next.API, next.Metrics.Listen = old.API, old.Metrics.Listen
+	next.API, next.Metrics.Listen, next.Hub = old.API, old.Metrics.Listen, old.Hub
 	return next, r
 }
 

@@ -114,6 +114,7 @@ func (a *Agent) round(ctx context.Context) error {
 	a.totals.RoundTimes.observe(took)
 	a.tell(r.Window, a.reasons, took)
 	a.tellCounting(r.Window)
+	a.offer(r.Window)
 	a.saveHistory(r.Window.At, false)
 	a.publish()
 	a.writeStatus()

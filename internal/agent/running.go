@@ -4,10 +4,12 @@ package agent
 
 import (
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"homenode/internal/agent/outbox"
 	"homenode/internal/unit"
 )
 
@@ -17,6 +19,7 @@ import (
 const (
 	defaultDecisions = "/var/log/homenode/decisions.jsonl"
 	defaultHistory   = "/var/lib/homenode/history.json"
+	defaultSpool     = "/var/lib/homenode/spool"
 )
 
 // none is the value that switches a file or the socket off.
@@ -30,6 +33,7 @@ type Running struct {
 	History   HistoryConfig
 	API       APIConfig
 	Metrics   MetricsConfig
+	Hub       outbox.Config
 }
 
 // LogConfig is the level and format of the agent's log.
@@ -92,6 +96,8 @@ type FileRunning struct {
 	API fileAPI `yaml:"api"`
 	// Metrics for Prometheus. The API's socket always serves them.
 	Metrics fileMetrics `yaml:"metrics"`
+	// The hub of the fleet, which keeps what its hosts see.
+	Hub outbox.Config `yaml:"hub"`
 }
 
 type fileAPI struct {
@@ -122,6 +128,7 @@ func defaultRunning() FileRunning {
 		HistoryEvery: 10 * time.Minute,
 	}
 	r.Metrics.MaxWorkloads = 200
+	r.Hub.Budget = outbox.DefaultBudget
 	return r
 }
 
@@ -140,7 +147,10 @@ func (r FileRunning) check(c Config, w *wrongs) Running {
 		History:   HistoryConfig{pathOr(r.History, own(defaultHistory)), r.HistoryEvery},
 		API: APIConfig{Socket: pathOr(r.API.Socket, filepath.Join(c.StateDir, socketName)), Asked: r.API.Socket != "" && r.API.Socket != none,
 			Group: r.API.Group, WriteGroup: r.API.WriteGroup},
-		Metrics: MetricsConfig{r.Metrics.Listen, r.Metrics.MaxWorkloads},
+		Metrics: MetricsConfig{r.Metrics.Listen, r.Metrics.MaxWorkloads}, Hub: r.Hub,
+	}
+	if out.Hub.Spool == "" {
+		out.Hub.Spool = own(defaultSpool)
 	}
 	out.validate(w)
 	return out
@@ -194,6 +204,7 @@ func (r Running) validate(w *wrongs) {
 	if r.Metrics.MaxWorkloads < 0 || r.Metrics.MaxWorkloads > 10_000 {
 		w.at("metrics.max_workloads", "it is %d: want 0 to 10000", r.Metrics.MaxWorkloads)
 	}
+	checkHub(r.Hub, w)
 	if r.Metrics.Listen != "" {
 		if _, port, err := net.SplitHostPort(r.Metrics.Listen); err != nil || port == "" {
 			w.at("metrics.listen", "it is %q: want an address and a port, e.g. 127.0.0.1:9464", r.Metrics.Listen)
@@ -212,5 +223,23 @@ func (s Service) checkNear(key string, w *wrongs) {
 func (s Service) checkLatency(key string, w *wrongs) {
 	if s.LatencyFile != "" && !filepath.IsAbs(s.LatencyFile) {
 		w.at(key+".latency_file", "it is %q: want an absolute path", s.LatencyFile)
+	}
+}
+
+// checkHub: without an address nothing is sent, and the rest does not count.
+func checkHub(h outbox.Config, w *wrongs) {
+	if h.Budget < unit.MiB || h.Budget > 64*unit.GiB {
+		w.at("hub.budget", "it is %v: want 1MiB to 64GiB", h.Budget)
+	}
+	if !h.On() {
+		return
+	}
+	if u, err := url.Parse(h.Address); err != nil || u.Scheme != "https" || u.Host == "" {
+		w.at("hub.address", "it is %q: want https://HOST:PORT", h.Address)
+	}
+	for _, f := range []struct{ key, path string }{{"ca", h.CA}, {"certificate", h.Certificate}, {"key", h.Key}, {"spool", h.Spool}} {
+		if !filepath.IsAbs(f.path) && (f.path != "" || f.key != "key") {
+			w.at("hub."+f.key, "it is %q: want an absolute path: 'homenode hub-enrol' writes the files and says what to put here", f.path)
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent/decisions"
+	"homenode/internal/agent/outbox"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/schema"
@@ -65,6 +66,7 @@ type Status struct {
 	Reload     *Reloaded        `json:"reload,omitempty"`       // the last reload
 	Handover   *Handover        `json:"handover,omitempty"`     // the last one that was refused
 	Decisions  string           `json:"decision_log,omitempty"` // path of the decision log
+	Hub        *outbox.Status   `json:"hub,omitempty"`          // null = nothing is sent to a hub
 }
 
 // WorkloadStatus is one workload: its figures and its decisions.

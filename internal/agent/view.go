@@ -108,6 +108,7 @@ func (a *Agent) Config() Config {
 func (a *Agent) publish() {
 	a.sumUp()
 	a.status.Decisions = a.o.Config.Decisions.Path
+	a.status.Hub = a.hubStatus()
 	a.view.Store(&View{Status: a.status, MaxWorkloads: a.o.Config.Metrics.MaxWorkloads, Decisions: a.o.Config.Decisions.Path})
 }
 
@@ -168,6 +169,10 @@ func fewProblems(w window.Window) window.Window {
 // name gives workloads their services, and removes the approval of excluded ones.
 func (a *Agent) name(w *window.Window) {
 	a.o.Config.Name(w)
+	for i := range w.Workloads {
+		wl := &w.Workloads[i]
+		wl.Approved, wl.Target = a.ordered(wl.ID, wl.Service, wl.Approved, wl.Target)
+	}
 	a.status.Excluded = a.excludedNow(w.At)
 	for _, x := range a.status.Excluded {
 		if i, ok := w.WorkloadIndex(x.Workload); ok {

@@ -5,6 +5,7 @@ package views
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent"
+	"homenode/internal/agent/outbox"
 	"homenode/internal/render"
 	"homenode/internal/render/field"
 	"homenode/internal/render/words"
@@ -46,10 +48,44 @@ func Status(w io.Writer, s agent.Status, on render.TextOptions) error {
 	for _, e := range s.Excluded {
 		p.Wrapped("", "excluded: "+render.Name(e.Workload)+" is not bound until "+e.Until.Format(time.DateTime))
 	}
+	for _, line := range hubLines(s.Hub) {
+		p.Wrapped("", line)
+	}
 	for _, text := range s.Window.Problems {
 		p.Wrapped("", "could not read: "+render.Printable(text))
 	}
 	return p.Flush(w, "status")
+}
+
+// hubLines say what reached the hub, what did not, and why.
+func hubLines(h *outbox.Status) (lines []string) {
+	if h == nil {
+		return nil
+	}
+	line := "hub " + render.Printable(h.Address) + ": nothing sent yet"
+	if !h.LastSent.IsZero() {
+		line = fmt.Sprintf("hub %s: %d batches sent, the last %s ago", render.Printable(h.Address), h.Sent, render.Span(max(0, time.Since(h.LastSent)).Round(time.Second)))
+	}
+	if h.Waiting > 0 {
+		line += fmt.Sprintf("; %d wait (%v)", h.Waiting, unit.Bytes(h.WaitingBytes))
+	}
+	if h.Error != "" {
+		line += ": " + render.Printable(h.Error)
+	}
+	lines = append(lines, line)
+	if h.Disk != "" {
+		lines = append(lines, "hub: what waits is in memory only: "+render.Printable(h.Disk))
+	}
+	for _, why := range slices.Sorted(maps.Keys(h.Dropped)) {
+		lines = append(lines, fmt.Sprintf("hub: %d batches dropped (%s)", h.Dropped[why], why))
+	}
+	if h.RefusedWhy != "" {
+		lines = append(lines, "hub: it refused the last of them: "+render.Printable(h.RefusedWhy))
+	}
+	if h.Orders != "" {
+		lines = append(lines, fmt.Sprintf("hub: orders %s until %s", render.Printable(h.Orders), h.OrdersUntil.Format(time.DateTime)))
+	}
+	return lines
 }
 
 // terminal is for tables that are never cut: a line may be wider than the terminal.

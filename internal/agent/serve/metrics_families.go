@@ -9,6 +9,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent"
+	"homenode/internal/agent/outbox"
 	"homenode/internal/render"
 	"homenode/internal/render/field"
 	"homenode/internal/window"
@@ -126,6 +127,15 @@ func labelPairs(owner string, l window.Labels) []string {
 	return pairs
 }
 
+// hub is a figure of an agent that sends to one.
+func hub(write func(p *printer, h *outbox.Status)) func(p *printer, in *MetricsInput) {
+	return after(func(p *printer, in *MetricsInput) {
+		if h := in.View.Status.Hub; h != nil {
+			write(p, h)
+		}
+	})
+}
+
 // total is one of the agent's counts.
 func total(of func(t *agent.Totals) float64) func(p *printer, in *MetricsInput) {
 	return after(func(p *printer, in *MetricsInput) { p.series(of(&in.View.Status.Totals)) })
@@ -174,6 +184,21 @@ var families = sync.OnceValue(func() []family {
 			counted(p, in.View.Status.Totals.Steps, stepOutcomes(), "step", "status")
 		})},
 		{"homenode_excluded_workloads", gauge, "Workloads that the API has excluded from binding.", after(func(p *printer, in *MetricsInput) { p.series(float64(len(in.View.Status.Excluded))) })},
+
+		{"homenode_outbox_sent_batches_total", counter, "Batches that the hub has.", hub(func(p *printer, h *outbox.Status) { p.series(float64(h.Sent)) })},
+		{"homenode_outbox_last_sent_timestamp_seconds", gauge, "When the hub last took a batch, seconds since 1970.", hub(func(p *printer, h *outbox.Status) {
+			if !h.LastSent.IsZero() {
+				p.series(unixSeconds(h.LastSent))
+			}
+		})},
+		{"homenode_outbox_waiting_batches", gauge, "Batches that the hub does not have yet.", hub(func(p *printer, h *outbox.Status) { p.series(float64(h.Waiting)) })},
+		{"homenode_outbox_waiting_bytes", gauge, "Spool on disk, bytes.", hub(func(p *printer, h *outbox.Status) { p.series(float64(h.WaitingBytes)) })},
+		{"homenode_outbox_dropped_batches_total", counter, "Batches that the hub will never have, by reason.", hub(func(p *printer, h *outbox.Status) { counted(p, h.Dropped, outbox.Drops, "reason") })},
+		{"homenode_outbox_certificate_end_timestamp_seconds", gauge, "End of this host's certificate, seconds since 1970.", hub(func(p *printer, h *outbox.Status) {
+			if !h.Certificate.IsZero() {
+				p.series(unixSeconds(h.Certificate))
+			}
+		})},
 
 		{"homenode_node_cpus", gauge, "Online CPUs of a node.", node(func(p *printer, n *window.Node, l string) { p.series(float64(n.CPUs.Len()), "node", l) })},
 	},

@@ -250,3 +250,22 @@ func KeyPEM(key crypto.Signer) ([]byte, error) {
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
+
+// Pair makes key and certificate of a host in one file, for 'homenode-hub dev': elsewhere the
+// key is made on the host.
+func (a *Authority) Pair(host string) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		return nil, err
+	}
+	der, err := a.Issue(host, request)
+	if err != nil {
+		return nil, err
+	}
+	text, err := KeyPEM(key)
+	return append(CertificatePEM(der), text...), err
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"path"
+
+	"homenode/internal/action"
+	"homenode/internal/agent/decisions"
+	"homenode/internal/agent/outbox"
+	"homenode/internal/render/words"
+	"homenode/internal/schema"
+	"homenode/internal/store"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+	"homenode/internal/wire"
+)
+
+// openOutbox begins to send, if the configuration names a hub.
+func (a *Agent) openOutbox() error {
+	if !a.o.Config.Hub.On() {
+		return nil
+	}
+	o, err := outbox.New(a.o.Config.Hub, a.o.Log)
+	if err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	a.outbox = o
+	return nil
+}
+
+func (a *Agent) closeOutbox() {
+	a.outbox.Close()
+	a.outbox = nil
+}
+
+func (a *Agent) hubStatus() *outbox.Status {
+	if a.outbox == nil {
+		return nil
+	}
+	s := a.outbox.Status()
+	return &s
+}
+
+// ordered is the approval and target of a workload after the hub's orders and this host's
+// exclusions. Its own exclusions come last: local safety beats an order.
+func (a *Agent) ordered(id, service string, approved bool, target unit.Opt[unit.Ratio]) (bool, unit.Opt[unit.Ratio]) {
+	if orders, ok := a.outbox.Orders(); ok {
+		if s, ok := orders.Services[service]; ok && service != "" {
+			approved = s.Approved
+			if s.Target.Known() {
+				target = s.Target
+			}
+		}
+		approved = approved && !orders.Excludes(id)
+	}
+	for _, p := range a.o.Config.Excluded {
+		if ok, _ := path.Match(p, id); ok {
+			approved = false
+		}
+	}
+	return approved, target
+}
+
+// noteForHub keeps a decision until the round's window is sent.
+func (a *Agent) noteForHub(e decisions.Entry) {
+	if a.outbox == nil {
+		return
+	}
+	a.decided = append(a.decided, store.Decision{At: e.At, Kind: string(e.Kind), Workload: schema.Path(e.Workload), Service: clip(e.Service, wire.MostLabel),
+		Nodes: e.Nodes.IDs(), DryRun: e.DryRun, Rule: e.Reason.Rule, Sentence: clip(words.Full(e.Reason), wire.MostText)})
+}
+
+// offer gives the hub what this round saw, decided and did.
+func (a *Agent) offer(w window.Window) {
+	if a.outbox == nil || w.Length <= 0 { // the first window is of no time: it has no figures of a period
+		return
+	}
+	b := store.Batch{Decisions: a.decided}
+	a.decided = nil
+	for i := range w.Nodes {
+		b.Nodes = append(b.Nodes, storeNode(&w, &w.Nodes[i]))
+	}
+	for i := range w.Workloads {
+		b.Windows = append(b.Windows, storeWindow(&w, &w.Workloads[i], &a.status.Workloads[i]))
+	}
+	for _, o := range w.Outcomes {
+		wl, _ := w.Workload(o.Step.Workload)
+		b.Outcomes = append(b.Outcomes, storeOutcome(&w, o, wl.Service))
+	}
+	a.outbox.Offer(b)
+}
+
+func storeNode(w *window.Window, n *window.Node) store.Node {
+	return store.Node{At: w.At, Length: w.Length, Node: n.ID, CPUs: n.CPUs.Len(), Busy: figure(n.CPUBusy), Memory: n.Memory.V, Free: n.Free.V, Traffic: n.Traffic.V}
+}
+
+func storeOutcome(w *window.Window, o action.Outcome, service string) store.Outcome {
+	return store.Outcome{At: w.At, Workload: o.Step.Workload, Service: clip(service, wire.MostLabel), Action: clip(o.Step.String(), wire.MostText),
+		State: string(o.Status), Sentence: clip(words.Became(o), wire.MostText)}
+}
+
+// storeWindow: arrays by node are whole or unknown.
+func storeWindow(w *window.Window, wl *window.Workload, s *WorkloadStatus) store.Window {
+	f := &s.Features
+	out := store.Window{
+		At: w.At, Length: w.Length, Workload: wl.ID, Service: clip(wl.Service, wire.MostLabel), Owner: clip(wl.Owner, wire.MostLabel),
+		Name: clip(s.Labels.String(), wire.MostLabel), Approved: wl.Approved, Bound: s.Nodes.IDs(),
+		CPU: figure(wl.CPU), Waiting: ratio(wl.Waiting), CPUByNode: whole(wl.CPUByNode), AnonByNode: whole(wl.AnonByNode), FileByNode: whole(wl.FileByNode),
+		Cycles: wl.Cycles.V, Instructions: wl.Instructions.V, Stalls: wl.StallCycles.V, LocalReads: wl.LocalLoads.V, RemoteReads: wl.RemoteLoads.V,
+		Traffic: wl.Traffic.V, Latency: figure(wl.Latency),
+		Local: ratio(f.LocalAccessRatio), MBW: figure(f.MBW), MSR: ratio(f.MSR), NPMR: ratio(f.NPMR), RMBR: ratio(f.RMBR),
+	}
+	if out.Local.Known() {
+		out.LocalHow, out.LocalFrom = f.LocalAccessRatio.How, clip(f.LocalAccessRatio.From, wire.MostLabel)
+	}
+	return out
+}
+
+// figure is unknown where it is no number that can be: the hub would refuse the whole batch.
+func figure(v unit.Value[float64]) unit.Opt[float64] {
+	x, ok := v.Get()
+	return unit.OptOf(x, ok && x >= 0 && x <= maxFigure)
+}
+
+const maxFigure = 1e300
+
+func ratio(v unit.Value[unit.Ratio]) unit.Opt[unit.Ratio] {
+	x, ok := v.Get()
+	return unit.OptOf(x, ok && x.Valid())
+}
+
+// whole is empty if a part is unknown.
+func whole[T any](by []unit.Value[T]) []T {
+	out := make([]T, 0, len(by))
+	for _, v := range by {
+		x, ok := v.Get()
+		if !ok {
+			return nil
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func clip(text string, most int) string { return text[:min(len(text), most)] }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"homenode/internal/store"
+	"homenode/internal/wire"
+	"homenode/internal/wire/wirepb"
+)
+
+// mostQueued is how many windows wait for the disk before the newest is dropped: the loop
+// never waits.
+const mostQueued = 32
+
+// Outbox sends what an agent saw. It is safe for concurrent use.
+type Outbox struct {
+	c     Config
+	log   *slog.Logger
+	run   string
+	queue chan store.Batch
+	spool *Spool
+	more  chan struct{} // the spool has a new entry
+	clock clock
+
+	dial   func() (wirepb.HubClient, *http.Transport, error)
+	client wirepb.HubClient
+	idle   *http.Transport
+
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+
+	mu     sync.Mutex
+	status Status
+	orders *Orders
+}
+
+// clock is replaced in tests.
+type clock struct {
+	now   func() time.Time
+	sleep func(ctx context.Context, d time.Duration, wake <-chan struct{})
+}
+
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-wake:
+	}
+}
+
+// Status is what an outbox has sent, and what it could not.
+type Status struct {
+	Address      string            `json:"address"`
+	Sent         uint64            `json:"sent_batches"`
+	LastSent     time.Time         `json:"last_sent,omitzero"`
+	Waiting      uint64            `json:"waiting_batches"`
+	WaitingBytes int64             `json:"waiting_bytes"`
+	Dropped      map[string]uint64 `json:"dropped_batches,omitempty"` // by reason
+	Error        string            `json:"error,omitempty"`           // why nothing is sent now
+	Disk         string            `json:"spool_error,omitempty"`     // why the spool cannot be written
+	RefusedWhy   string            `json:"last_refusal,omitempty"`    // what the hub refused last
+	Certificate  time.Time         `json:"certificate_until,omitzero"`
+	Orders       string            `json:"orders,omitempty"` // version in force
+	OrdersUntil  time.Time         `json:"orders_until,omitzero"`
+}
+
+// New opens the spool and begins to send. Close ends that.
+func New(c Config, log *slog.Logger) (*Outbox, error) {
+	return newOutbox(c, log, clock{time.Now, sleep}, nil)
+}
+
+func newOutbox(c Config, log *slog.Logger, clock clock, dial func() (wirepb.HubClient, *http.Transport, error)) (*Outbox, error) {
+	spool, err := OpenSpool(c.Spool, int64(c.Budget))
+	if err != nil {
+		return nil, err
+	}
+	o := &Outbox{c: c, log: log, run: rand.Text(), queue: make(chan store.Batch, mostQueued), spool: spool, more: make(chan struct{}, 1), clock: clock, dial: dial}
+	if dial == nil {
+		o.dial = func() (wirepb.HubClient, *http.Transport, error) { return newClient(c) }
+	}
+	o.status.Address = c.Address
+	ctx, stop := context.WithCancel(context.Background())
+	o.stop = stop
+	o.ended.Go(o.keep)
+	o.ended.Go(func() { o.send(ctx) })
+	return o, nil
+}
+
+// Offer takes what a window showed, and never waits. Host, Run and Number are set here. An
+// Outbox that is nil takes nothing.
+func (o *Outbox) Offer(b store.Batch) {
+	if o == nil {
+		return
+	}
+	select {
+	case o.queue <- b:
+	default:
+		o.spool.Drop(DropQueue, 1)
+	}
+}
+
+// Close writes what was offered to the spool and ends. What is in the spool is sent by the
+// next agent.
+func (o *Outbox) Close() {
+	if o == nil {
+		return
+	}
+	close(o.queue)
+	o.stop()
+	o.ended.Wait()
+	o.spool.Close()
+}
+
+// keep packs batches and writes them to the spool.
+func (o *Outbox) keep() {
+	var p wire.Packer
+	number, failing := uint64(0), false
+	for b := range o.queue {
+		b.Run, b.Number = o.run, number+1
+		for _, part := range wire.Split(b) {
+			number = part.Number
+			packed, err := p.Pack(part)
+			if err != nil {
+				o.log.Error("hub: a window is not sent", "error", err)
+				o.spool.Drop(DropTooBig, 1)
+				continue
+			}
+			err = o.spool.Add(packed)
+			if err != nil && !failing {
+				o.log.Warn("hub: what is seen waits in memory", "error", err)
+			} else if err == nil && failing {
+				o.log.Info("hub: the spool is written again")
+			}
+			failing = err != nil
+		}
+		select {
+		case o.more <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Status is safe to ask for at any time.
+func (o *Outbox) Status() Status {
+	s := o.spool.Status()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.status
+	out.Waiting, out.WaitingBytes, out.Dropped, out.Disk = s.Waiting+uint64(len(o.queue)), s.Bytes, s.Dropped, s.Failing
+	if p, ok := o.inForce(o.clock.now()); ok {
+		out.Orders, out.OrdersUntil = p.Version, p.Until
+	}
+	return out
+}
+
+func (o *Outbox) note(change func(s *Status)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change(&o.status)
+}
+
+// certificate is the host's own, as its file has it now.
+func (o *Outbox) certificate() (*x509.Certificate, error) {
+	pair, err := readPair(o.c)
+	if err != nil {
+		return nil, err
+	}
+	return pair.Leaf, nil
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	"homenode/internal/hub/ca"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/store"
+	"homenode/internal/yamlfile"
+)
+
+// ErrConfig is wrapped by every error about the hub's configuration.
+var ErrConfig = errors.New("bad configuration of the hub")
+
+// Config is the hub's configuration file.
+type Config struct {
+	// TCP address for agents. They need a certificate of this hub's authority.
+	Listen string `yaml:"listen"`
+	// TCP address for people: pages, questions, metrics and health, without TLS and without
+	// asking who it is. Put a proxy in front of it that does both. Empty: none.
+	Page string `yaml:"page"`
+	// Host names and addresses by which agents reach this hub, for its certificate. Required.
+	Names []string `yaml:"names"`
+	// Folder of the certificate authority, its tokens and its list of revoked hosts.
+	Authority string `yaml:"authority"`
+	// File of the orders for hosts, read again when it changes. Empty: there are none.
+	Orders string `yaml:"orders"`
+	// File of the embedded store.
+	SQLite string `yaml:"sqlite"`
+	// How long the store keeps what.
+	Retention Retention `yaml:"retention"`
+	// Number of requests that may wait for the store at once, 1 to 1000. Each takes up to 40 MB.
+	Requests int `yaml:"requests"`
+	// How long a request waits for others to be written together, up to 10s.
+	Gather time.Duration `yaml:"gather"`
+}
+
+// Retention is store.Retention in a file.
+type Retention struct {
+	// Windows as they came.
+	Raw time.Duration `yaml:"raw"`
+	// Windows added up by the minute.
+	Minutes time.Duration `yaml:"minutes"`
+	// Windows added up by the hour.
+	Hours time.Duration `yaml:"hours"`
+	// Decisions and outcomes.
+	Events time.Duration `yaml:"events"`
+}
+
+// Store is the same as the store has it.
+func (r Retention) Store() store.Retention {
+	return store.Retention{Raw: r.Raw, Minutes: r.Minutes, Hours: r.Hours, Events: r.Events}
+}
+
+// DefaultConfig is what holds where the file says nothing.
+func DefaultConfig() Config {
+	u := store.Usual
+	return Config{
+		Listen: ":7443", Page: "127.0.0.1:7480", Authority: "/var/lib/homenode-hub/authority", SQLite: "/var/lib/homenode-hub/status.db",
+		Retention: Retention{u.Raw, u.Minutes, u.Hours, u.Events}, Requests: 16,
+	}
+}
+
+const mostConfig = 1 << 20
+
+// ReadConfig reads the file.
+func ReadConfig(file string) (Config, error) {
+	text, err := unix.ReadAtMost(file, mostConfig)
+	if err != nil {
+		return Config{}, fmt.Errorf("read configuration: %w", err)
+	}
+	return ParseConfig(text, file)
+}
+
+// ParseConfig refuses unknown keys, and what cannot be meant.
+func ParseConfig(text []byte, file string) (Config, error) {
+	c := DefaultConfig()
+	doc, err := yamlfile.Parse(text, file, yamlfile.Rules{Malformed: ErrConfig, What: "a configuration", Most: mostConfig, MayBeEmpty: true})
+	if err == nil {
+		err = doc.Decode(&c)
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	if at, why := c.check(); why != "" {
+		return Config{}, doc.Wrong(at, why)
+	}
+	return c, nil
+}
+
+func (c Config) check() (at, why string) {
+	for _, a := range []struct{ key, address string }{{"listen", c.Listen}, {"page", c.Page}} {
+		if _, port, err := net.SplitHostPort(a.address); (err != nil || port == "") && (a.address != "" || a.key == "listen") {
+			return a.key, fmt.Sprintf("it is %q: want an address and a port, such as :7443", a.address)
+		}
+	}
+	if len(c.Names) == 0 {
+		return "names", "it is empty: name the host names and addresses by which agents reach this hub"
+	}
+	for i, n := range c.Names {
+		if net.ParseIP(n) == nil && ca.CheckHost(n) != nil {
+			return fmt.Sprintf("names[%d]", i), fmt.Sprintf("%q is neither a host name nor an address", n)
+		}
+	}
+	for _, f := range []struct{ key, path string }{{"authority", c.Authority}, {"sqlite", c.SQLite}, {"orders", c.Orders}} {
+		if !filepath.IsAbs(f.path) && (f.path != "" || f.key != "orders") {
+			return f.key, fmt.Sprintf("it is %q: want an absolute path", f.path)
+		}
+	}
+	for _, r := range []struct {
+		key string
+		d   time.Duration
+	}{{"raw", c.Retention.Raw}, {"minutes", c.Retention.Minutes}, {"hours", c.Retention.Hours}, {"events", c.Retention.Events}} {
+		if r.d < time.Hour || r.d > 20*365*24*time.Hour {
+			return "retention." + r.key, fmt.Sprintf("it is %v: want 1h to 175200h", r.d)
+		}
+	}
+	if c.Requests < 1 || c.Requests > 1000 {
+		return "requests", fmt.Sprintf("it is %d: want 1 to 1000", c.Requests)
+	}
+	if c.Gather < 0 || c.Gather > 10*time.Second {
+		return "gather", fmt.Sprintf("it is %v: want 0s to 10s", c.Gather)
+	}
+	return "", ""
+}
