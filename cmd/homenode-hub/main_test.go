@@ -77,7 +77,7 @@ func TestEnrolRevokeOrders(t *testing.T) {
 	if code, out, _ = clitest.Run(rootCommand(), "orders", file); code != exit.Done || !strings.Contains(out, "shop") || !strings.Contains(out, "never bound: /db/*") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	if code, out, _ = clitest.Run(rootCommand(), "orders", file, "-o", "json"); code != exit.Done || !strings.Contains(out, `"target": null`) {
+	if code, out, _ = clitest.Run(rootCommand(), "orders", file, "-o", "json"); code != exit.Done || !strings.Contains(out, `"target":null`) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

@@ -46,7 +46,13 @@ func (a *Agent) hubStatus() *outbox.Status {
 // ordered is the approval and target of a workload after the hub's orders and this host's
 // exclusions. Its own exclusions come last: local safety beats an order.
 func (a *Agent) ordered(id, service string, approved bool, target unit.Opt[unit.Ratio]) (bool, unit.Opt[unit.Ratio]) {
-	if orders, ok := a.outbox.Orders(); ok {
+	orders, _ := a.outbox.Orders()
+	return a.o.Config.ordered(orders, id, service, approved, target)
+}
+
+// ordered: orders is nil where there are none.
+func (c Config) ordered(orders *outbox.Orders, id, service string, approved bool, target unit.Opt[unit.Ratio]) (bool, unit.Opt[unit.Ratio]) {
+	if orders != nil {
 		if s, ok := orders.Services[service]; ok && service != "" {
 			approved = s.Approved
 			if s.Target.Known() {
@@ -55,7 +61,7 @@ func (a *Agent) ordered(id, service string, approved bool, target unit.Opt[unit.
 		}
 		approved = approved && !orders.Excludes(id)
 	}
-	for _, p := range a.o.Config.Excluded {
+	for _, p := range c.Excluded {
 		if ok, _ := path.Match(p, id); ok {
 			approved = false
 		}

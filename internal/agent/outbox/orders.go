@@ -48,7 +48,10 @@ func (o *Outbox) Orders() (*Orders, bool) {
 }
 
 func (o *Outbox) inForce(now time.Time) (*Orders, bool) {
-	return o.orders, o.orders != nil && now.Before(o.orders.Until)
+	if o.orders == nil || !now.Before(o.orders.Until) {
+		return nil, false
+	}
+	return o.orders, true
 }
 
 // pull asks for the orders. A hub whose orders cannot be read is not away: the last ones

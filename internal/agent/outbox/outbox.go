@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"homenode/internal/store"
@@ -28,6 +29,7 @@ type Outbox struct {
 	queue chan store.Batch
 	spool *Spool
 	more  chan struct{} // the spool has a new entry
+	saved atomic.Uint64
 	clock clock
 
 	dial   func() (wirepb.HubClient, *http.Transport, error)
@@ -141,7 +143,9 @@ func (o *Outbox) keep() {
 			} else if err == nil && failing {
 				o.log.Info("hub: the spool is written again")
 			}
-			failing = err != nil
+			if failing = err != nil; !failing {
+				o.saved.Store(number)
+			}
 		}
 		select {
 		case o.more <- struct{}{}:
@@ -149,6 +153,9 @@ func (o *Outbox) keep() {
 		}
 	}
 }
+
+// Saved is the number of the last batch that is in the spool: a crash loses none up to it.
+func (o *Outbox) Saved() uint64 { return o.saved.Load() }
 
 // Status is safe to ask for at any time.
 func (o *Outbox) Status() Status {

@@ -147,7 +147,10 @@ func parseRevoked(text []byte) (map[string]time.Time, error) {
 		}
 		all[host] = t
 	}
-	return all, lines.Err()
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // writeFile writes a private file so that a crash leaves the old one or the new one.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"homenode/internal/agent/outbox"
+	"homenode/internal/set"
+	"homenode/internal/store"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// This host's exclusions beat its rules, and a rule without orders holds.
+func TestLocalSafetyComesLast(t *testing.T) {
+	c := Config{Excluded: []string{"/db/*"}}
+	orders := &outbox.Orders{Services: map[string]outbox.ServiceOrder{"shop": {Approved: true, Target: unit.Some(unit.Ratio(.9))}, "old": {}}, Excluded: []string{"/web/x"}}
+	for _, x := range []struct {
+		orders         *outbox.Orders
+		id, service    string
+		approved, want bool
+	}{
+		{nil, "/db/a", "shop", true, false}, {nil, "/web/a", "shop", true, true}, {nil, "/web/a", "shop", false, false}, {nil, "/db/a/b", "shop", true, true},
+		{orders, "/web/a", "shop", false, true}, {orders, "/web/a", "old", true, false}, {orders, "/web/a", "other", true, true},
+		{orders, "/web/x", "shop", true, false}, {orders, "/db/a", "shop", false, false}, {orders, "/web/a", "", false, false},
+	} {
+		got, target := c.ordered(x.orders, x.id, x.service, x.approved, unit.None[unit.Ratio]())
+		if got != x.want || target.Known() != (x.orders != nil && x.service == "shop") {
+			t.Errorf("%+v: %v, %v", x, got, target)
+		}
+	}
+}
+
+// What is unknown in a window is unknown to the hub, and what cannot be is, too.
+func TestStoreWindow(t *testing.T) {
+	w := window.Window{At: time.Now(), Length: time.Second, Nodes: make([]window.Node, 2)}
+	wl := window.Workload{ID: "/a", CPU: unit.Measured(0.0, "x"), CPUByNode: []unit.Value[float64]{unit.Measured(1.0, "x"), unit.UnknownValue[float64]("y")},
+		Latency: unit.Measured(math.NaN(), "x"), Cycles: unit.Measured(uint64(0), "x")}
+	s := WorkloadStatus{Features: window.FeaturesOf(wl, w.Length), Nodes: set.NodeSet{}}
+	s.Features.LocalAccessRatio = unit.Modelled(unit.Ratio(.25), "the lab")
+	got := storeWindow(&w, &wl, &s)
+	if cpu, ok := got.CPU.Get(); !ok || cpu != 0 || got.CPUByNode != nil || got.Latency.Known() || got.MSR.Known() || got.Instructions.Known() || !got.Cycles.Known() {
+		t.Errorf("%+v", got)
+	}
+	if got.Local.Or(0) != .25 || got.LocalHow != unit.HowModelled || got.LocalFrom != "the lab" {
+		t.Errorf("the local access ratio lost how it is known: %+v", got)
+	}
+	var none store.Window
+	if got = storeWindow(&w, &window.Workload{ID: "/b"}, &WorkloadStatus{}); got.LocalHow != none.LocalHow || got.Local.Known() {
+		t.Errorf("%+v", got)
+	}
+}
