@@ -73,7 +73,7 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 	defer h.Close()
 	mux := http.NewServeMux()
 	h.AddRoutes(mux)
-	if err := addPages(mux, h, s); err != nil {
+	if err := addPages(mux, h, s, c); err != nil {
 		return err
 	}
 	agents, people, err := listen(c)

@@ -22,9 +22,12 @@ var ErrConfig = errors.New("bad configuration of the hub")
 type Config struct {
 	// TCP address for agents. They need a certificate of this hub's authority.
 	Listen string `yaml:"listen"`
-	// TCP address for people: pages, questions, metrics and health, without TLS and without
-	// asking who it is. Put a proxy in front of it that does both. Empty: none.
+	// TCP address for people: pages, questions, metrics and health, without TLS. Put a proxy in
+	// front of it that has TLS. Empty: none.
 	Page string `yaml:"page"`
+	// File of the tokens that may see pages and ask: the SHA-256 sum of each on a line, read at
+	// the start. Empty: only programs of this host may, and a proxy on it.
+	Tokens string `yaml:"tokens"`
 	// Host names and addresses by which agents reach this hub, for its certificate. Required.
 	Names []string `yaml:"names"`
 	// Folder of the certificate authority, its tokens and its list of revoked hosts.
@@ -108,8 +111,8 @@ func (c Config) check() (at, why string) {
 			return fmt.Sprintf("names[%d]", i), fmt.Sprintf("%q is neither a host name nor an address", n)
 		}
 	}
-	for _, f := range []struct{ key, path string }{{"authority", c.Authority}, {"sqlite", c.SQLite}, {"orders", c.Orders}} {
-		if !filepath.IsAbs(f.path) && (f.path != "" || f.key != "orders") {
+	for _, f := range []struct{ key, path string }{{"authority", c.Authority}, {"sqlite", c.SQLite}, {"orders", c.Orders}, {"tokens", c.Tokens}} {
+		if !filepath.IsAbs(f.path) && (f.path != "" || f.key != "orders" && f.key != "tokens") {
 			return f.key, fmt.Sprintf("it is %q: want an absolute path", f.path)
 		}
 	}

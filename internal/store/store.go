@@ -83,7 +83,8 @@ type Table struct {
 	More    bool // there are more rows
 }
 
-// Column is a column of a table. Its unit is "" for text and counts, "1" for ratios.
+// Column is a column of a table. Its unit is "" for text and counts, "1" for ratios, "CPUs"
+// for CPUs' worth of time.
 type Column struct {
 	Name, Unit, About string
 }

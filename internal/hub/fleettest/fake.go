@@ -26,12 +26,12 @@ type Fake struct {
 var columns = map[store.Topic]string{
 	store.Services:  "service instances hosts local_ratio:1 local_how cpu_s:s traffic_bytes:bytes saved_ratio:1 saved_cpu_s:s saved_how unbound_ratio:1 last",
 	store.Gain:      "service instances cpu_s:s local_ratio:1 local_how saved_ratio:1 saved_cpu_s:s saved_how",
-	store.Instances: "host workload name local_ratio:1 local_how cpus:1 traffic_bytes_per_s:bytes/s bound_ratio:1 last",
-	store.Workloads: "workload service name bound cpu_by_node anon_by_node local_ratio:1 local_how cpus:1 traffic_bytes_per_s:bytes/s last",
+	store.Instances: "host workload name local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 last",
+	store.Workloads: "workload service name bound cpu_by_node anon_by_node local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last",
 	store.Hosts:     "host apart_ratio:1 remote_ratio:1 remote_how nodes workloads bound_workloads last",
 	store.HostBins:  "apart_ratio:1 remote_ratio:1 hosts example",
-	store.Nodes:     "node cpus busy_cpus memory_bytes:bytes used_bytes:bytes traffic_bytes_per_s:bytes/s last",
-	store.History:   "at instances local_ratio:1 local_how cpus:1 traffic_bytes_per_s:bytes/s bound_ratio:1",
+	store.Nodes:     "node cpus:CPUs busy_cpus:CPUs memory_bytes:bytes used_bytes:bytes traffic_bytes_per_s:bytes/s last",
+	store.History:   "at instances local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1",
 	store.Events:    "at host workload service type kind nodes dry_run state rule sentence",
 	store.Unbound:   "at host workload service rule sentence",
 }
@@ -245,7 +245,7 @@ func (f *Fake) nodeRows(q store.Question) (all [][]any) {
 		x := f.node(h, n, f.Until, 4+20*spread(float64(h*2+n)))
 		busy, _ := x.Busy.Get()
 		free, _ := x.Free.Get()
-		all = append(all, []any{int64(n), int64(32), busy, float64(256 * unit.GiB), float64(256*unit.GiB - free), busy * 2e9, f.Until})
+		all = append(all, []any{int64(n), float64(32), busy, float64(256 * unit.GiB), float64(256*unit.GiB - free), busy * 2e9, f.Until})
 	}
 	return all
 }

@@ -42,7 +42,7 @@ func (r *request) workloadSpecs(a answer, host string) []spec {
 	return []spec{
 		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, host), small: func(row []any) string { return render.Printable(a.text(row, "name")) }},
 		{name: "service", head: "service", left: true, link: r.toService(a)},
-		{name: "cpus", head: "CPUs", show: func(row []any) string { return cpusOf(a, row, "cpus") }},
+		{name: "cpus", head: "CPUs"},
 		{name: "bound", head: "bound to nodes", fixed: true, show: func(row []any) string { return render.Or(render.Printable(a.text(row, "bound")), "not bound") }},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
 		{name: "cpu_by_node", head: "CPUs by node", fixed: true, show: func(row []any) string { return perNode(a.text(row, "cpu_by_node"), render.CPUs) }},

@@ -120,19 +120,11 @@ func (r *request) instanceSpecs(a answer) []spec {
 		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, ""), small: func(row []any) string { return render.Printable(a.text(row, "name")) }},
 		{name: "host", head: "host", left: true, link: r.toHost(a)},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
-		{name: "cpus", head: "CPUs", show: func(row []any) string { return cpusOf(a, row, "cpus") }},
+		{name: "cpus", head: "CPUs"},
 		{name: "traffic_bytes_per_s", head: "traffic"},
 		{name: "bound_ratio", head: "bound, of the time"},
 		{name: "last", head: "last window", fixed: true},
 	}
-}
-
-// cpusOf is CPUs' worth of time: its unit is 1, but it is no share.
-func cpusOf(a answer, row []any, name string) string {
-	if v, ok := a.number(row, name); ok {
-		return render.CPUs(v)
-	}
-	return render.Unknown
 }
 
 // gainFacts say what binding would save.

@@ -5,33 +5,58 @@ package query
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"crypto/x509"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 )
 
 // Access says who may ask. The zero value lets nobody in.
 type Access struct {
-	// Loopback lets every program of this host ask without a password: for homenode-hub dev.
+	// Loopback lets every program of this host ask without a password, and a proxy on it. It
+	// has to name this host, or one of Names.
 	Loopback bool
+	Names    []string
 	// Tokens are SHA-256 sums of tokens. A program sends one as "Authorization: Bearer TOKEN",
 	// a browser as the password of any user.
 	Tokens [][sha256.Size]byte
-	// Certificate says whether a client may ask who showed this certificate, which the
-	// server's CAs have signed. nil: no certificate is enough.
-	Certificate func(*x509.Certificate) bool
+}
+
+// mostTokens bounds the file of tokens.
+const mostTokens = 1000
+
+// ParseTokens reads a file of tokens' sums: hexadecimal SHA-256, one a line, and what it is for
+// behind it. Lines that begin with # are comments.
+func ParseTokens(text []byte, file string) (sums [][sha256.Size]byte, err error) {
+	for i, line := range strings.Split(string(text), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		var sum [sha256.Size]byte
+		text, err := hex.DecodeString(fields[0])
+		if copy(sum[:], text); err != nil || len(text) != len(sum) {
+			return nil, fmt.Errorf("parse %s: line %d: want the SHA-256 of a token as %d hexadecimal digits, as 'printf %%s TOKEN | sha256sum' prints it", file, i+1, 2*sha256.Size)
+		}
+		if len(sums) == mostTokens {
+			return nil, fmt.Errorf("parse %s: line %d: it has more than %d tokens", file, i+1, mostTokens)
+		}
+		sums = append(sums, sum)
+	}
+	return sums, nil
 }
 
 // TokenSum is what Tokens holds of a token.
 func TokenSum(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
 
-var errAccess = errors.New("not for this client: send a client certificate that may query, or a token of the hub's configuration")
+var errAccess = errors.New("not for this client: send a token that the hub's configuration allows, or ask from the hub's own host")
 
 // Allow refuses a request that may not ask.
 func (a Access) Allow(r *http.Request) error {
-	if a.Loopback && fromLoopback(r) || a.certified(r) || a.knowsToken(r) {
+	if a.Loopback && a.fromLoopback(r) || a.knowsToken(r) {
 		return nil
 	}
 	return errAccess
@@ -39,7 +64,7 @@ func (a Access) Allow(r *http.Request) error {
 
 // fromLoopback is true of a client on this host that also names this host. A page elsewhere
 // could have the browser send requests here under a name of its own (DNS rebinding).
-func fromLoopback(r *http.Request) bool {
+func (a Access) fromLoopback(r *http.Request) bool {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(from)
 	if err != nil || ip == nil || !ip.IsLoopback() {
@@ -50,11 +75,7 @@ func fromLoopback(r *http.Request) bool {
 		name = host
 	}
 	named := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || named != nil && named.IsLoopback()
-}
-
-func (a Access) certified(r *http.Request) bool {
-	return a.Certificate != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && len(r.TLS.PeerCertificates) > 0 && a.Certificate(r.TLS.PeerCertificates[0])
+	return name == "localhost" || named != nil && named.IsLoopback() || slices.Contains(a.Names, name)
 }
 
 func (a Access) knowsToken(r *http.Request) bool {

@@ -15,7 +15,7 @@ var both = []string{"application/json", "text/csv"}
 func Document(version string) map[string]any {
 	return schema.OpenAPI(schema.API{
 		Title: "homenode's hub", Version: version,
-		About: "Questions to the status database of a fleet. A client shows a certificate that may query, or sends a token of the hub's configuration: as 'Authorization: Bearer TOKEN', or as the password of any user. 'homenode-hub dev' asks for neither on loopback.",
+		About: "Questions to the status database of a fleet. Programs of the hub's own host may ask, unless its configuration names tokens. Then a client sends one: as 'Authorization: Bearer TOKEN', or as the password of any user.",
 		Operations: []schema.Operation{
 			{Method: "GET", Pattern: "/api/v1/query", ID: "listTopics", Summary: "The topics, with their parameters and columns", Answers: answers(TopicList{}, both[:1], http.StatusUnauthorized)},
 			{Method: "GET", Pattern: "/api/v1/query/{topic}", ID: "query", Summary: "The answer to a question", Parameters: queryParameters(),

@@ -221,6 +221,8 @@ func TestAccess(t *testing.T) {
 		{Access{Loopback: true}, "[::1]:1", "[::1]:8080", "", "", true},
 		{Access{Loopback: true}, "127.0.0.1:1", "evil.example:8080", "", "", false},
 		{Access{Loopback: true}, "192.0.2.1:1", "localhost", "", "", false},
+		{Access{Loopback: true, Names: []string{"hub.example"}}, "127.0.0.1:1", "hub.example", "", "", true},
+		{token, "127.0.0.1:1", "localhost", "", "", false},
 		{token, "192.0.2.1:1", "hub", "Bearer s3cret", "", true},
 		{token, "192.0.2.1:1", "hub", "Bearer s3cre", "", false},
 		{token, "192.0.2.1:1", "hub", "Bearer ", "", false},
@@ -244,6 +246,29 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%+v: status %d", c, w.Code)
 		}
 	}
+}
+
+func TestParseTokens(t *testing.T) {
+	sum := fmt.Sprintf("%x", TokenSum("s3cret"))
+	got, err := ParseTokens([]byte("# people\n\n"+sum+"  grafana\n"+strings.ToUpper(sum)+"\n"), "tokens")
+	if err != nil || len(got) != 2 || got[0] != TokenSum("s3cret") || got[1] != got[0] {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"s3cret", sum[1:], sum + "00", strings.Repeat(sum+"\n", mostTokens+1), strings.Repeat("z", 64)} {
+		if _, err := ParseTokens([]byte(bad), "tokens"); err == nil || !strings.Contains(err.Error(), "parse tokens: line ") {
+			t.Errorf("%.70q: %v", bad, err)
+		}
+	}
+}
+
+// No file makes it panic, and what is wrong gives nothing.
+func FuzzParseTokens(f *testing.F) {
+	f.Add([]byte(fmt.Sprintf("# x\n%x y\n", TokenSum("a"))))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if sums, err := ParseTokens(text, "f"); err != nil && sums != nil {
+			t.Errorf("%d tokens with %v", len(sums), err)
+		}
+	})
 }
 
 // The client gets what a store would have said, and says what a hub refuses.

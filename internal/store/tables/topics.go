@@ -79,7 +79,7 @@ var (
 	ratio     = column{store.Column{Name: "local_ratio", Unit: "1", About: "local access ratio: local / all reads where they are counted, otherwise weighted by CPU time"}, local, figure}
 	ratioHow  = column{store.Column{Name: "local_how", About: "how the local access ratio is known: its weakest part"}, localHow, how}
 	cpuTime   = column{store.Column{Name: "cpu_s", Unit: "s", About: "CPU time"}, "CASE WHEN t_cpu_known_s > 0 THEN t_cpu_s ELSE NULL END", figure}
-	cpus      = column{store.Column{Name: "cpus", Unit: "1", About: "CPUs' worth of time, mean of a workload"}, over("cpu_s", "cpu_known_s"), figure}
+	cpus      = column{store.Column{Name: "cpus", Unit: "CPUs", About: "CPUs' worth of time, mean of a workload"}, over("cpu_s", "cpu_known_s"), figure}
 	traffic   = column{store.Column{Name: "traffic_bytes", Unit: "bytes", About: "memory traffic in all"}, "CASE WHEN t_traffic_known_s > 0 THEN t_traffic_bytes ELSE NULL END", figure}
 	rate      = column{store.Column{Name: "traffic_bytes_per_s", Unit: "bytes/s", About: "memory traffic, mean of a workload"}, over("traffic_bytes", "traffic_known_s"), figure}
 	boundPart = column{store.Column{Name: "bound_ratio", Unit: "1", About: "share of the time in which homenode bound it"}, over("bound_s", "length_s"), figure}
@@ -88,7 +88,7 @@ var (
 	waiting   = column{store.Column{Name: "waiting_ratio", Unit: "1", About: "share of the time in which it waited for a CPU"}, over("waiting_s", "waiting_known_s"), figure}
 	latency   = column{store.Column{Name: "latency_s", Unit: "s", About: "as the service says, mean over time"}, over("latency_x_s", "latency_known_s"), figure}
 	stalled   = column{store.Column{Name: "msr_ratio", Unit: "1", About: "memory stall cycles / cycles"}, over("stalled_cpu_s", "stalled_known_cpu_s"), figure}
-	ipc       = column{store.Column{Name: "ipc", Unit: "1", About: "instructions per cycle"}, over("instructions", "cycles"), figure}
+	ipc       = column{store.Column{Name: "ipc", About: "instructions per cycle"}, over("instructions", "cycles"), figure}
 	lastSeen  = column{store.Column{Name: "last", About: "end of its newest window (of a rolled-up one: its start)"}, "last", moment}
 )
 
@@ -202,8 +202,8 @@ var topics = map[store.Topic]topic{
 		takes: "host!", sort: "node", ascending: true, keys: []string{"node"},
 		columns: []column{
 			as(instances, "node", "its number"),
-			{store.Column{Name: "cpus", Unit: "1", About: "CPUs online, mean"}, over("cpus_s", "length_s"), figure},
-			{store.Column{Name: "busy_cpus", Unit: "1", About: "CPUs' worth of time used, mean"}, over("busy_s", "busy_known_s"), figure},
+			{store.Column{Name: "cpus", Unit: "CPUs", About: "CPUs online, mean"}, over("cpus_s", "length_s"), figure},
+			{store.Column{Name: "busy_cpus", Unit: "CPUs", About: "CPUs' worth of time used, mean"}, over("busy_s", "busy_known_s"), figure},
 			{store.Column{Name: "memory_bytes", Unit: "bytes", About: "its memory"}, over("memory_byte_s", "memory_known_s"), figure},
 			{store.Column{Name: "used_bytes", Unit: "bytes", About: "memory that is not free, mean"}, "CASE WHEN t_memory_known_s > 0 AND t_free_known_s > 0 THEN t_memory_byte_s / t_memory_known_s - t_free_byte_s / t_free_known_s ELSE NULL END", figure},
 			about(rate, "traffic of its memory controllers, mean"), lastSeen,
