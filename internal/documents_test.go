@@ -91,6 +91,12 @@ var exceptions = []exception{
 	{command: "homenode profile --vcpus 8 --workload", why: noSuch + "; lab.TestLabProfileWorkload profiles one"},
 	{command: "homenode place", why: noSuch + "; lab.TestLabPlace places one"},
 	{command: "homenode pack containers.yaml", why: "it reads the reader's containers; cmd/homenode's tests pack some"},
+	{command: "homenode hub-enrol", why: "it needs a hub and its token: agent/outbox's tests enrol"},
+	{command: "homenode-hub serve", why: endless},
+	{command: "homenode-hub dev", why: endless},
+	{command: "homenode-hub enrol", why: "it needs a hub's authority: cmd/homenode-hub's tests enrol"},
+	{command: "homenode-hub revoke", why: "it needs a hub's authority: cmd/homenode-hub's tests revoke"},
+	{command: "homenode-hub orders", why: "it reads the reader's orders: cmd/homenode-hub's tests show some"},
 	{command: "curl --unix-socket", why: "an agent has to run: agent/serve's tests ask the socket"},
 	{command: "promtool tsdb", why: "it needs Prometheus: scripts/try-metrics.sh runs one"},
 
@@ -213,11 +219,11 @@ func documents(t *testing.T) (files []string) {
 	return slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "CHANGELOG.md") })
 }
 
-// buildPrograms builds both programs, and returns their folder.
+// buildPrograms builds the programs, and returns their folder.
 func buildPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", dir, "homenode/cmd/homenode", "homenode/cmd/homenode-lab")
+	cmd := exec.Command("go", "build", "-o", dir, "homenode/cmd/homenode", "homenode/cmd/homenode-hub", "homenode/cmd/homenode-lab")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

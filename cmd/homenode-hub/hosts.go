@@ -16,6 +16,7 @@ import (
 	"homenode/internal/hub/ca"
 	"homenode/internal/render"
 	"homenode/internal/schema"
+	"homenode/internal/unit"
 )
 
 func enrolCommand() *cobra.Command {
@@ -98,9 +99,9 @@ type OrdersReport struct {
 
 // OrderService is the order for one service.
 type OrderService struct {
-	Name     string   `json:"service"`
-	Approved bool     `json:"approved"`
-	Target   *float64 `json:"target"` // null: the host's rule has it
+	Name     string               `json:"service"`
+	Approved bool                 `json:"approved"`
+	Target   unit.Opt[unit.Ratio] `json:"target"` // null: the host's rule has it
 }
 
 func ordersCommand() *cobra.Command {
@@ -149,7 +150,11 @@ func reportOf(o hub.Orders) OrdersReport {
 	m := o.Message(time.Now())
 	r := OrdersReport{Version: m.Version, Until: time.Unix(0, m.ExpiresNs).UTC(), Services: []OrderService{}, Excluded: append([]string{}, o.Excluded...)}
 	for _, s := range o.Services {
-		r.Services = append(r.Services, OrderService{s.Name, s.Approved, s.Target})
+		x := OrderService{Name: s.Name, Approved: s.Approved}
+		if s.Target != nil {
+			x.Target = unit.Some(unit.Ratio(*s.Target))
+		}
+		r.Services = append(r.Services, x)
 	}
 	return r
 }
@@ -167,8 +172,8 @@ func showOrders(cmd *cobra.Command, r OrdersReport) error {
 	}
 	for _, s := range r.Services {
 		target := "the host's"
-		if s.Target != nil {
-			target = strconv.FormatFloat(*s.Target, 'g', -1, 64)
+		if ratio, ok := s.Target.Get(); ok {
+			target = strconv.FormatFloat(float64(ratio), 'g', -1, 64)
 		}
 		approved := "no"
 		if s.Approved {

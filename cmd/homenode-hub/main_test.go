@@ -11,6 +11,7 @@ import (
 
 	"homenode/internal/cli/clitest"
 	"homenode/internal/exit"
+	"homenode/internal/hub"
 	"homenode/internal/hub/ca"
 )
 
@@ -79,5 +80,37 @@ func TestEnrolRevokeOrders(t *testing.T) {
 	}
 	if code, out, _ = clitest.Run(rootCommand(), "orders", file, "-o", "json"); code != exit.Done || !strings.Contains(out, `"target":null`) {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+func TestJSONEverywhere(t *testing.T) {
+	clitest.JSONEverywhere(t, rootCommand(), map[string]string{
+		"serve": "it runs until it is told to end, and logs", "dev": "it runs until it is told to end, and prints a part of a configuration",
+		"enrol": "it prints the command to run on the host", "revoke": "it prints one sentence",
+		"reference": "it writes documents",
+	})
+}
+
+// The guide's configuration and orders are some that the hub takes.
+func TestDocumentedFiles(t *testing.T) {
+	text, err := os.ReadFile("../../docs/hub.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		read++
+		if strings.HasPrefix(block, "names:") {
+			_, err = hub.ParseConfig([]byte(block), "docs/hub.md")
+		} else {
+			_, err = hub.ParseOrders([]byte(block), "docs/hub.md")
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if read != 2 {
+		t.Errorf("%d files were read", read)
 	}
 }

@@ -427,3 +427,36 @@ func TestOfferNeverWaits(t *testing.T) {
 	}
 	(*Outbox)(nil).Offer(batchOf("/x"))
 }
+
+// A revoked host that is enrolled again goes on without a restart.
+func TestEnrolledAgain(t *testing.T) {
+	f := newFleet(t, 1, hub.Options{})
+	c := f.config("db-7")
+	o, err := newOutbox(c, slog.New(slog.DiscardHandler), clock{time.Now, func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+		sleep(ctx, min(d, 5*time.Millisecond), wake)
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	o.Offer(batchOf("/before"))
+	until(t, "sent", func() bool { return o.Status().Sent == 1 })
+	f.ca.Now = func() time.Time { return time.Now().Add(2 * time.Second) }
+	if err := f.ca.Revoke("db-7"); err != nil {
+		t.Fatal(err)
+	}
+	o.Offer(batchOf("/after"))
+	until(t, "refused", func() bool { return strings.Contains(o.Status().Error, "revoked") })
+	f.ca.Now = func() time.Time { return time.Now().Add(10 * time.Second) }
+	pair, err := f.ca.Pair("db-7")
+	if err == nil {
+		err = replace(c.Certificate, pair)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "sent again", func() bool { return o.Status().Sent == 2 })
+	if got := fmt.Sprint(f.store.windows("db-7")); got != "map[/after:1 /before:1]" {
+		t.Error(got)
+	}
+}

@@ -72,7 +72,7 @@ type Status struct {
 	Disk         string            `json:"spool_error,omitempty"`     // why the spool cannot be written
 	RefusedWhy   string            `json:"last_refusal,omitempty"`    // what the hub refused last
 	Certificate  time.Time         `json:"certificate_until,omitzero"`
-	Orders       string            `json:"orders,omitempty"` // version in force
+	Orders       string            `json:"orders_version,omitempty"` // version in force
 	OrdersUntil  time.Time         `json:"orders_until,omitzero"`
 }
 

@@ -65,6 +65,9 @@ func (o *Outbox) failed(err error, failures int) {
 	if failures == 1 {
 		o.log.Warn("hub: what is seen waits in the spool", "address", o.c.Address, "error", err)
 	}
+	if connect.CodeOf(err) == connect.CodeUnauthenticated && o.idle != nil {
+		o.idle.CloseIdleConnections() // the next connection has the certificate that is in the file by then
+	}
 	o.note(func(s *Status) { s.Error = err.Error() })
 }
 
