@@ -441,7 +441,6 @@ var small = map[string]string{
 	"machine/machinetest": "machine's own tests use it, so it cannot import machine",
 	"machine/shapetest":   "imports machine, which machinetest cannot",
 	"render/field":        "knows a window; render knows no domain type",
-	"store":               "what stores, hub and agent agree on; they import nothing else of each other",
 	"sim/detmath":         "every room of the simulator uses it, and it uses none",
 }
 
