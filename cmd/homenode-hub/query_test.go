@@ -134,10 +134,3 @@ func TestPagesNeedToken(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
-
-func TestJSONEverywhere(t *testing.T) {
-	clitest.JSONEverywhere(t, rootCommand(), map[string]string{
-		"serve": "it runs until it is told to end", "dev": "likewise",
-		"enrol": "it prints a command to type", "revoke": "it prints what happens next", "reference": "it writes documents",
-	})
-}

@@ -106,7 +106,8 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	if _, err := Unpack(whole, "db-8", now); !errors.Is(err, err.(*Refusal)) || err.(*Refusal).Reason != WrongHost {
+	var r *Refusal
+	if _, err := Unpack(whole, "db-8", now); !errors.As(err, &r) || r.Reason != WrongHost {
 		t.Errorf("another host's: %v", err)
 	}
 }
