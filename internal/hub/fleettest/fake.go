@@ -27,7 +27,7 @@ var columns = map[store.Topic]string{
 	store.Services:  "service instances hosts local_ratio:1 local_how cpu_s:s traffic_bytes:bytes saved_ratio:1 saved_cpu_s:s saved_how unbound_ratio:1 last",
 	store.Gain:      "service instances cpu_s:s local_ratio:1 local_how saved_ratio:1 saved_cpu_s:s saved_how",
 	store.Instances: "host workload name local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 last",
-	store.Workloads: "workload service name bound cpu_by_node anon_by_node local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last",
+	store.Workloads: "workload service name bound cpu_by_node:CPUs anon_by_node:bytes local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last",
 	store.Hosts:     "host apart_ratio:1 remote_ratio:1 remote_how nodes workloads bound_workloads last",
 	store.HostBins:  "apart_ratio:1 remote_ratio:1 hosts example",
 	store.Nodes:     "node cpus:CPUs busy_cpus:CPUs memory_bytes:bytes used_bytes:bytes traffic_bytes_per_s:bytes/s last",

@@ -45,16 +45,16 @@ func (r *request) workloadSpecs(a answer, host string) []spec {
 		{name: "cpus", head: "CPUs"},
 		{name: "bound", head: "bound to nodes", fixed: true, show: func(row []any) string { return render.Or(render.Printable(a.text(row, "bound")), "not bound") }},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
-		{name: "cpu_by_node", head: "CPUs by node", fixed: true, show: func(row []any) string { return perNode(a.text(row, "cpu_by_node"), render.CPUs) }},
-		{name: "anon_by_node", head: "memory by node", fixed: true, show: func(row []any) string { return perNode(a.text(row, "anon_by_node"), render.Bytes) }},
+		{name: "cpu_by_node", head: "CPUs by node", fixed: true},
+		{name: "anon_by_node", head: "memory by node", fixed: true},
 		{name: "traffic_bytes_per_s", head: "traffic"},
 		{name: "last", head: "last window", fixed: true},
 	}
 }
 
-// figuresOf reads figures with commas or blanks between them.
+// figuresOf reads figures with blanks between them.
 func figuresOf(text string) (all []float64) {
-	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, part := range strings.Fields(text) {
 		v, err := strconv.ParseFloat(part, 64)
 		if err != nil {
 			return nil
@@ -62,14 +62,6 @@ func figuresOf(text string) (all []float64) {
 		all = append(all, v)
 	}
 	return all
-}
-
-func perNode(text string, print func(float64) string) string {
-	all := figuresOf(text)
-	if len(all) == 0 {
-		return render.Unknown
-	}
-	return strings.Join(render.Each(all, print), " | ")
 }
 
 // machine is what is drawn of a host:

@@ -162,17 +162,18 @@ func Cell(kind string, v any) string {
 	return render.Printable(fmt.Sprint(v))
 }
 
-// textCell is a text, a moment, or figures of several nodes with commas between them.
+// textCell is a text, a moment, or figures of several nodes with blanks between them.
 func textCell(kind, text string) string {
-	if kind == "time" {
+	switch kind {
+	case "":
+		return render.Printable(text)
+	case "time":
 		if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 			return render.Date(at)
 		}
-	}
-	if kind == "" {
 		return render.Printable(text)
 	}
-	parts := strings.Split(text, ",")
+	parts := strings.Fields(text)
 	for i, p := range parts {
 		v, err := strconv.ParseFloat(p, 64)
 		if err != nil {
@@ -180,7 +181,7 @@ func textCell(kind, text string) string {
 		}
 		parts[i] = number(kind, v)
 	}
-	return strings.Join(parts, ", ")
+	return render.OrUnknown(strings.Join(parts, " | "))
 }
 
 func number(kind string, v float64) string {

@@ -97,6 +97,12 @@ func as(c column, name, about string) column {
 	return c
 }
 
+// in is a column with a unit.
+func in(kind string, c column) column {
+	c.Unit = kind
+	return c
+}
+
 func about(c column, text string) column {
 	c.About = text
 	return c
@@ -141,9 +147,9 @@ var topics = map[store.Topic]topic{
 		columns: []column{
 			workload, service, as(host, "name", "what its manager calls it"), as(host, "owner", "what manages it"),
 			as(host, "bound", "nodes that homenode bound it to, at last"),
-			as(host, "cpu_by_node", "CPUs' worth of time of each node, at last; empty: unknown or no longer kept"),
-			as(host, "anon_by_node", "bytes of anonymous memory on each node, at last"),
-			as(host, "file_by_node", "bytes of page cache on each node, at last"),
+			in("CPUs", as(host, "cpu_by_node", "CPUs' worth of time of each node, at last; empty: unknown or no longer kept")),
+			in("bytes", as(host, "anon_by_node", "anonymous memory on each node, at last")),
+			in("bytes", as(host, "file_by_node", "page cache on each node, at last")),
 			ratio, ratioHow, as(host, "local_from", "what the local access ratio comes from, at last"), cpus, rate, boundPart, approved, waiting, latency, stalled, ipc, lastSeen,
 		},
 		rows: func(a asked) string {
