@@ -3,6 +3,7 @@
 package page
 
 import (
+	"strings"
 	"time"
 
 	"homenode/internal/render"
@@ -11,10 +12,11 @@ import (
 
 func events(s *site, r *request) (content, error) {
 	c := content{Title: "Events", Lead: "What agents decided and did, newest first, with the reason in a sentence.", Fields: r.kept("service", "workload", "kind"), Filter: "Events of this host (its whole name)"}
-	topic := store.Events
-	if r.values.Get("kind") == "unbound" {
+	topic, unbound := store.Events, r.values.Get("kind") == "unbound"
+	if unbound {
 		topic, c.Title = store.Unbound, "Unbound workloads"
 	}
+	c.Views = []menuItem{{"all events", r.with("kind", "", "offset", ""), !unbound}, {"unbound alone", r.with("kind", "unbound", "offset", ""), unbound}}
 	a, err := s.ask(r, topic, func(q *store.Question) {
 		q.Service, q.Workload = r.question.Service, r.question.Workload
 		q.Host = render.Or(r.filter, r.question.Host)
@@ -24,7 +26,7 @@ func events(s *site, r *request) (content, error) {
 		return c, err
 	}
 	t := r.paged(r.tabled(a, r.eventSpecs(a), ""), a.More)
-	t.Empty = "Nothing happened in this time."
+	t.Class, t.Empty = "told", "Nothing happened in this time."
 	c.Tables = []table{t}
 	return c, nil
 }
@@ -39,7 +41,7 @@ func (s *site) recent(r *request, of func(*store.Question)) (table, error) {
 		return table{}, err
 	}
 	t := r.tabled(a, r.eventSpecs(a), "")
-	t.Caption, t.Empty = "Events", "Nothing happened in this time."
+	t.Caption, t.Class, t.Empty = "Events", "told", "Nothing happened in this time."
 	if a.More {
 		var q store.Question
 		of(&q)
@@ -62,9 +64,14 @@ func (r *request) eventSpecs(a answer) []spec {
 	}
 }
 
-// whatOf is "bind to nodes 1, dry run", or "set-cpus: done".
+// whatOf is "bind to nodes 1, dry run", or "set-cpus: done". A step names its workload, which has
+// a column of its own.
 func whatOf(a answer, row []any) string {
-	text := render.Or(render.Printable(a.text(row, "kind")), "unbind")
+	kind := a.text(row, "kind")
+	if name := a.text(row, "workload"); name != "" {
+		kind = strings.Replace(kind, " "+name, "", 1)
+	}
+	text := render.Or(render.Printable(kind), "unbind")
 	if nodes := a.text(row, "nodes"); nodes != "" {
 		text += " to nodes " + render.Printable(nodes)
 	}

@@ -105,6 +105,8 @@ type content struct {
 	Notes       []string
 	Filter      string   // the label of its filter; "": it has none
 	Fields      []hidden // of the form: what else the URL says
+	Views       []menuItem
+	Timeless    bool // it is about now alone
 }
 
 type hidden struct{ Name, Value string }

@@ -28,14 +28,14 @@ type Refusal struct {
 const mostRefusals = 200
 
 func health(s *site, r *request) (content, error) {
-	c := content{Title: "Health", Lead: "What this replica of the hub refused or put off since its start, and how it is."}
+	c := content{Title: "Health", Timeless: true, Lead: "What this replica of the hub refused or put off since its start, and how it is."}
 	if s.Health == nil {
 		c.Notes = []string{"This hub tells nothing about itself."}
 		return c, nil
 	}
 	h := s.Health()
 	c.Facts = h.Facts
-	t := table{Caption: "Refused", Empty: "Nothing was refused.", Heads: []head{{Text: "when", Left: true}, {Text: "what", Left: true}, {Text: "why", Left: true}, {Text: "host", Left: true}, {Text: "from", Left: true}, {Text: "times"}}}
+	t := table{Caption: "Refused", Class: "told", Empty: "Nothing was refused.", Heads: []head{{Text: "when", Left: true}, {Text: "what", Left: true}, {Text: "why", Left: true}, {Text: "host", Left: true}, {Text: "from", Left: true}, {Text: "times"}}}
 	for _, f := range h.Refusals[:min(len(h.Refusals), mostRefusals)] {
 		to := ""
 		if f.Host != "" {

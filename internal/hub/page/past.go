@@ -15,7 +15,7 @@ const mostPoints = 600
 
 // past draws a history. What is unknown leaves a gap.
 func (r *request) past(a answer, ofService bool) []render.Panel {
-	ratio := r.plot(a, "", 1, func(v float64) string { return render.WholePercent(v) },
+	ratio := r.plot(a, "", 1, render.WholePercent,
 		curve{"local_ratio", "local access ratio", "s2"}, curve{"bound_ratio", "share of the time bound", "s3 dashed"})
 	var panels []render.Panel
 	add := func(p render.Plot, id, title, sub string) {
@@ -30,7 +30,7 @@ func (r *request) past(a answer, ofService bool) []render.Panel {
 		add(r.plot(a, "", 1, render.Short, curve{"instances", "instances", "s2"}), "past-instances", "Instances", "workloads with a window")
 	}
 	add(r.plot(a, "", 0, render.Short, curve{"cpus", "CPUs", "s1"}), "past-cpu", "CPUs' worth of time", render.Or(each, "of this workload"))
-	add(r.plot(a, "", 0, func(v float64) string { return render.Rate(v) }, curve{"traffic_bytes_per_s", "traffic", "s4"}), "past-traffic", "Traffic", render.Or(each, "between its caches and memory"))
+	add(r.plot(a, "bytes/s", 0, render.Short, curve{"traffic_bytes_per_s", "traffic", "s4"}), "past-traffic", "Traffic", render.Or(each, "between its caches and memory"))
 	return panels
 }
 
@@ -52,7 +52,7 @@ type curve struct{ column, name, class string }
 func (r *request) plot(a answer, label string, least float64, print func(float64) string, curves ...curve) render.Plot {
 	from, until := r.question.From, r.question.Until
 	step := stepOf(until.Sub(from))
-	p := render.Plot{Wide: 520, X: render.Axis{Low: seconds(from), High: seconds(until), Step: step.Seconds(), Print: clock(step)}, Y: render.Axis{Label: label, High: least, Print: print}}
+	p := render.Plot{Wide: 540, X: render.Axis{Low: seconds(from), High: seconds(until), Step: step.Seconds(), Print: clock(step)}, Y: render.Axis{Label: label, High: least, Print: print}}
 	for _, c := range curves {
 		line := render.Line{Name: c.name, Class: c.class, Joined: true, Marked: len(a.Rows) < 3}
 		for _, row := range a.Rows {

@@ -66,7 +66,7 @@ type spec struct {
 
 // table is a table of the page.
 type table struct {
-	Caption        string
+	Caption, Class string // class "told": rows of words, which stand below each other on a phone
 	Heads          []head
 	Rows           [][]cell
 	Position       string // rows 51 to 100
