@@ -143,10 +143,11 @@ func TestKilledAnywhere(t *testing.T) {
 			last = max(last, i)
 		}
 	}
-	next := func() int { // a window that was not heard of may be there, too
+	next := func() int { // a window that was not heard of may be there, too: its number is not used again
 		mu.Lock()
 		defer mu.Unlock()
-		return last + 1000
+		last += 1000
+		return last
 	}
 	h, a := start(t, "hub "+dir, heard), start(t, fmt.Sprint("agent ", dir, " ", 1), heard)
 	killed := map[string]int{}
