@@ -37,7 +37,7 @@ func TestDashboardFitsGrafana(t *testing.T) {
 
 // misfit is what Grafana's types say against a dashboard; "": nothing.
 func misfit(data []byte) string {
-	var d dashboard.Dashboard //nolint:staticcheck // the form of a file that people import
+	var d dashboard.Dashboard                                                //nolint:staticcheck // the form of a file that people import
 	if err := d.UnmarshalJSONStrict(data); err != nil && err.Error() != "" { // its list of errors may be empty
 		return err.Error()
 	}
