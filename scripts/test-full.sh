@@ -39,6 +39,7 @@ piece drift env HOMENODE_HOSTILE=1 HOMENODE_KILL_POINTS=100 go test -count=1 -ti
 piece freeze-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v2 -v ./internal/lab
 piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v1 -v ./internal/lab
 piece moves env HOMENODE_KILL_POINTS=20 go test -count=1 -timeout 120m -run 'TestLabMigrate(Churn|Killed)' -v ./internal/lab
+piece browser env HOMENODE_BROWSER=1 go test -count=1 -timeout 20m -run Browser -v ./internal/hub/page
 piece hub env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestKilledAnywhere -v ./cmd/homenode-hub
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
 for part in 1 2 3 4 5; do # 300 boots
