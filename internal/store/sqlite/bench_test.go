@@ -29,7 +29,7 @@ func TestBenchMonth(t *testing.T) {
 	start := time.Date(2026, 10, 1, 0, 0, 7, 0, time.UTC)
 	end := start.Add(time.Duration(days) * 24 * time.Hour)
 	began, number, windows := time.Now(), uint64(0), 0
-	const workloads, part = 50, 10 * time.Minute
+	const workloads, part = 50, time.Minute
 	for at := start; at.Before(end); at = at.Add(part) {
 		number++
 		// Raw rows of older days are forgotten, and a minute's row is as large whatever it is the sum of.
@@ -47,13 +47,13 @@ func TestBenchMonth(t *testing.T) {
 				windows++
 			}
 		}
-		if number%20 == 0 {
+		if number%200 == 0 {
 			b.Decisions = []store.Decision{{At: at, Kind: "unbind", Workload: b.Windows[0].Workload, Service: b.Windows[0].Service, Rule: "mao.b", Sentence: "node 1 is 14 % busier than node 0, and the workload uses more than its quota"}}
 		}
 		if _, err := s.Add(t.Context(), []store.Batch{b}); err != nil {
 			t.Fatal(err)
 		}
-		if number%36 == 0 {
+		if number%360 == 0 {
 			if err := s.Maintain(t.Context(), at, store.Usual); err != nil {
 				t.Fatal(err)
 			}
