@@ -39,22 +39,22 @@ func (dialect) Latest(column string) string {
 // Facts reads the dictionary first where a filter leaves few of it, otherwise the rows: a
 // CROSS JOIN is done in its order.
 func (d dialect) Facts(kind string, columns []string, pieces []tables.Piece, of tables.Filter, last bool) string {
-	keys := "d.id AS series, d.host AS place, d.host AS host, d.workload AS workload, d.service AS service, d.owner AS owner, d.name AS name, r.at AS at"
-	dictionary := "series"
+	keys := "d.id AS series, d.host AS place, d.host AS host, d.workload AS workload, d.service AS service, d.owner AS owner, d.name AS name"
 	if kind == "nodes" {
-		keys, dictionary = "d.host AS host, d.node AS node, r.at AS at", "places"
+		keys = "d.host AS host, d.node AS node"
 	}
+	keys += fmt.Sprintf(", r.id >> %d AS at", seriesBits)
 	tablesOf := "%s d CROSS JOIN %s r"
 	if of.Any() {
 		tablesOf = "%[2]s r CROSS JOIN %[1]s d"
 	}
 	var parts []string
 	for _, p := range pieces {
-		parts = append(parts, fmt.Sprintf("SELECT %s, r.%s%s, 0 AS newest FROM %s WHERE d.id = r.series AND r.id >= %d AND r.id < %d%s",
-			keys, strings.Join(columns, ", r."), tables.LastList(last, "''"), fmt.Sprintf(tablesOf, dictionary, kind+p.Suffix()), idOf(p.From), idOf(p.Until), of.Where(d, "d.")))
+		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 0 AS newest FROM %s WHERE d.id = r.series AND r.id >= %d AND r.id < %d%s",
+			keys, reals(columns), tables.LastList(last, "''"), fmt.Sprintf(tablesOf, dictionaries[kind], kind+p.Suffix()+"_rows"), idOf(p.From), idOf(p.Until), of.Where(d, "d.")))
 	}
 	if last {
-		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 1 AS newest FROM series d CROSS JOIN windows r WHERE r.series = d.id AND r.id = (SELECT max(id) FROM windows m WHERE m.series = d.id AND m.id >= %d AND m.id < %d)%s",
+		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 1 AS newest FROM series d CROSS JOIN windows_rows r WHERE r.series = d.id AND r.id = (SELECT max(id) FROM windows_rows m WHERE m.series = d.id AND m.id >= %d AND m.id < %d)%s",
 			keys, tables.Nothing(columns), tables.LastList(last, "r."), idOf(d.from), idOf(d.until), of.Where(d, "d.")))
 	}
 	return strings.Join(parts, " UNION ALL ")

@@ -27,7 +27,7 @@ func (s *Store) Maintain(ctx context.Context, now time.Time, keep store.Retentio
 	}
 	for _, kind := range []string{"windows", "nodes"} {
 		for level, at := range cuts {
-			if err := s.forgetRows(ctx, kind+tables.Level(level).Suffix(), at); err != nil {
+			if err := s.forgetRows(ctx, kind+tables.Level(level).Suffix()+"_rows", at); err != nil {
 				return err
 			}
 		}
@@ -77,10 +77,10 @@ func (s *Store) forgetSeries(ctx context.Context) error {
 	}
 	defer func() { <-s.turn }()
 	clear(s.ids)
-	for dictionary, rows := range map[string]string{"series": "windows", "places": "nodes"} {
+	for rows, dictionary := range dictionaries {
 		none := ""
 		for level := tables.Hours; level >= tables.Raw; level-- {
-			none += fmt.Sprintf(" AND NOT EXISTS (SELECT 1 FROM %s%s r WHERE r.series = d.id)", rows, level.Suffix())
+			none += fmt.Sprintf(" AND NOT EXISTS (SELECT 1 FROM %s%s_rows r WHERE r.series = d.id)", rows, level.Suffix())
 		}
 		if err := s.forget(ctx, "DELETE FROM "+dictionary+" AS d WHERE 1"+none); err != nil {
 			return err

@@ -29,6 +29,8 @@ const (
 // idOf is the least id of a time. Times that no row can have are before or after all rows.
 func idOf(ms int64) int64 { return min(max(ms, 0), mostMillis) << seriesBits }
 
+var dictionaries = map[string]string{"windows": "series", "nodes": "places"}
+
 // first is schema version 1.
 func first() string {
 	var b strings.Builder
@@ -48,12 +50,32 @@ INSERT INTO kept VALUES (0, 0), (1, 0), (2, 0);
 			if kind == "windows" && level == tables.Raw {
 				last = strings.Join(tables.LastColumns, " TEXT NOT NULL, ") + " TEXT NOT NULL, "
 			}
-			rows := kind + level.Suffix()
-			fmt.Fprintf(&b, "CREATE TABLE %s (id INTEGER PRIMARY KEY, series INTEGER AS (id & %d) VIRTUAL, at INTEGER AS (id >> %d) VIRTUAL, %s%s REAL NOT NULL);\nCREATE INDEX %s_series ON %s (series);\n",
-				rows, mostSeries, seriesBits, last, strings.Join(columnsOf(kind), " REAL NOT NULL, "), rows, rows)
+			view, names := kind+level.Suffix(), "d.host, d.workload, d.service, d.owner, d.name"
+			if kind == "nodes" {
+				names = "d.host, d.node"
+			}
+			lasts := ""
+			if last != "" {
+				lasts = ", r." + strings.Join(tables.LastColumns, ", r.")
+			}
+			fmt.Fprintf(&b, "CREATE TABLE %s_rows (id INTEGER PRIMARY KEY, series INTEGER NOT NULL, %s%s NUMERIC NOT NULL);\nCREATE INDEX %s_series ON %s_rows (series);\n",
+				view, last, strings.Join(columnsOf(kind), " NUMERIC NOT NULL, "), view, view)
+			fmt.Fprintf(&b, "CREATE VIEW %s AS SELECT r.series, %s, r.id >> %d AS at, %s%s FROM %s_rows r JOIN %s d ON d.id = r.series;\n",
+				view, names, seriesBits, reals(columnsOf(kind)), lasts, view, dictionaries[kind])
 		}
 	}
 	return b.String()
+}
+
+// reals are columns as what they are. In the rows, whole numbers are integers, which take fewer
+// bytes, and SQLite divides an integer by an integer without a remainder. Columns of REAL do the
+// same by themselves, but not in a table with an index.
+func reals(columns []string) string {
+	list := make([]string, 0, len(columns))
+	for _, c := range columns {
+		list = append(list, fmt.Sprintf("r.%s + 0.0 AS %s", c, c))
+	}
+	return strings.Join(list, ", ")
 }
 
 func columnsOf(kind string) []string {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -250,25 +249,16 @@ func (a *adding) row(kind string, series, at int64, f tables.Fact, last []string
 	return nil
 }
 
-// short is a whole number as an integer: SQLite writes it in as few bytes as it needs, and reads
-// it from a column of reals as a real. As a real it takes 8, and a row of a month's file 390 bytes.
-func short(v float64) any {
-	if whole := int64(v); math.Abs(v) < 1<<53 && float64(whole) == v {
-		return whole
-	}
-	return v
-}
-
 // insert adds raw rows in their order. A row that is there, from another batch, stays as it is.
 func (a *adding) insert() error {
 	slices.SortStableFunc(a.raw, func(r, s raw) int { return r.compare(s.place) })
 	for _, r := range a.raw {
-		args := append(make([]any, 0, 1+len(r.last)+len(r.fact)), r.id)
+		args := append(make([]any, 0, 2+len(r.last)+len(r.fact)), r.id, r.id&mostSeries)
 		for _, t := range r.last {
 			args = append(args, t)
 		}
 		for _, v := range r.fact {
-			args = append(args, short(v))
+			args = append(args, v)
 		}
 		changed, err := a.exec(inserts[r.kind], args...)
 		if err != nil {
@@ -290,8 +280,8 @@ func (a *adding) insert() error {
 }
 
 var inserts = map[string]string{
-	"windows": "INSERT OR IGNORE INTO windows VALUES (?" + strings.Repeat(", ?", len(tables.LastColumns)+len(tables.WindowColumns)) + ")",
-	"nodes":   "INSERT OR IGNORE INTO nodes VALUES (?" + strings.Repeat(", ?", len(tables.NodeColumns)) + ")",
+	"windows": "INSERT OR IGNORE INTO windows_rows VALUES (?, ?" + strings.Repeat(", ?", len(tables.LastColumns)+len(tables.WindowColumns)) + ")",
+	"nodes":   "INSERT OR IGNORE INTO nodes_rows VALUES (?, ?" + strings.Repeat(", ?", len(tables.NodeColumns)) + ")",
 }
 
 var upserts = map[string]string{"windows": upsert("windows"), "nodes": upsert("nodes")}
@@ -303,17 +293,17 @@ func upsert(kind string) string {
 		if tables.IsHow(c) {
 			sets = append(sets, fmt.Sprintf("%s = min(%s, excluded.%s)", c, c, c))
 		} else {
-			sets = append(sets, fmt.Sprintf("%[1]s = CASE WHEN %[1]s + excluded.%[1]s = CAST(%[1]s + excluded.%[1]s AS INTEGER) THEN CAST(%[1]s + excluded.%[1]s AS INTEGER) ELSE %[1]s + excluded.%[1]s END", c))
+			sets = append(sets, fmt.Sprintf("%s = %s + excluded.%s", c, c, c))
 		}
 	}
-	return "INSERT INTO " + kind + "%s VALUES (?" + strings.Repeat(", ?", len(columnsOf(kind))) + ") ON CONFLICT (id) DO UPDATE SET " + strings.Join(sets, ", ")
+	return "INSERT INTO " + kind + "%s_rows VALUES (?, ?" + strings.Repeat(", ?", len(columnsOf(kind))) + ") ON CONFLICT (id) DO UPDATE SET " + strings.Join(sets, ", ")
 }
 
 func (a *adding) rollUp() error {
 	for _, key := range slices.SortedFunc(maps.Keys(a.rolled), place.compare) {
-		args := append(make([]any, 0, 1+len(a.rolled[key])), key.id)
+		args := append(make([]any, 0, 2+len(a.rolled[key])), key.id, key.id&mostSeries)
 		for _, v := range a.rolled[key] {
-			args = append(args, short(v))
+			args = append(args, v)
 		}
 		if _, err := a.exec(fmt.Sprintf(upserts[key.kind], key.level.Suffix()), args...); err != nil {
 			return err
