@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"homenode/internal/machine/machinetest"
 )
 
 // killed are the worlds that the script leaves when it is killed at each point. every is
@@ -191,10 +193,7 @@ func TestAnyNameIsPutBack(t *testing.T) {
 // Several bytes are changed, or a part is zeros, or comes from another file.
 func TestRandomDamage(t *testing.T) {
 	r, tried, left := rand.New(rand.NewPCG(20, 1)), 0, 0
-	worlds, most := killed(t, 1), 50000
-	if testing.Short() {
-		most = 3000
-	}
+	worlds, most := killed(t, 1), machinetest.Seeds(3000, 50000)
 	for tried < most {
 		w := worlds[r.IntN(len(worlds))].clone()
 		if len(w.log) == 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/sim"
 
 	"homenode/internal/sim/memsys"
@@ -30,7 +31,7 @@ func TestMixes(t *testing.T) {
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
 		cpus := m.OnlineCPUs().Len()
 		for _, x := range Mixes() {
-			for seed := range uint64(8) {
+			for seed := range uint64(machinetest.Seeds(2, 8)) {
 				specs := x.Make(m, y, seed)
 				if again := x.Make(m, y, seed); !reflect.DeepEqual(specs, again) {
 					t.Errorf("%s %d: other specs the second time", x.Name, seed)

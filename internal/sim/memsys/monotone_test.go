@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/sim/detmath"
 )
 
@@ -47,7 +48,7 @@ func TestNeighboursNeverHelp(t *testing.T) {
 	_, skylake := DualSkylake()
 	for _, sys := range []System{skylake, shape(t, "two"), shape(t, "smt"), shape(t, "opteron")} {
 		worst := 0.0
-		for seed := range uint64(pick(t, 200, 2000)) {
+		for seed := range uint64(machinetest.Seeds(200, 2000)) {
 			r := detmath.NewRandom(seed, "neighbours", sys.Name)
 			lone := aloneIn(&r, &sys)
 			alone := new(Solver).Solve(&sys, []Load{lone}).Loads[0].Cycles
@@ -84,7 +85,7 @@ func TestLosingCacheCosts(t *testing.T) {
 func TestMoreCacheIsNeverSlower(t *testing.T) {
 	_, skylake := DualSkylake()
 	for _, sys := range []System{skylake, shape(t, "two"), shape(t, "four"), shape(t, "smt"), shape(t, "opteron")} {
-		for seed := range uint64(pick(t, 100, 1000)) {
+		for seed := range uint64(machinetest.Seeds(100, 1000)) {
 			r := detmath.NewRandom(seed, "cache", sys.Name)
 			lone, others := aloneIn(&r, &sys), besides(&r, &sys)
 			first := new(Solver).Solve(&sys, append([]Load{lone}, others...))
@@ -122,12 +123,4 @@ func checkCache(t *testing.T, sys System, seed uint64, how string, loads func(sy
 		}
 		before = cycles
 	}
-}
-
-// pick is the smaller count in short runs.
-func pick(t *testing.T, short, long int) int {
-	if testing.Short() {
-		return short
-	}
-	return long
 }

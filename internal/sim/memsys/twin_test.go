@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/sim/detmath"
 )
 
@@ -425,10 +426,7 @@ func (t *twin) busyLines(i int) {
 }
 
 func TestTwin(t *testing.T) {
-	n := 2000
-	if testing.Short() {
-		n = 200
-	}
+	n := machinetest.Seeds(200, 2000)
 	r := detmath.NewRandom(5, "twin")
 	compared, unsettled := 0, 0
 	for i := range n {

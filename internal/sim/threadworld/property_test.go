@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
@@ -100,11 +101,7 @@ func drawStep(r *detmath.Random, w *World) action.Step {
 
 // TestInvariants checks that random worlds with random steps keep the invariants.
 func TestInvariants(t *testing.T) {
-	n := uint64(1500)
-	if testing.Short() {
-		n = 200
-	}
-	for seed := range n {
+	for seed := range uint64(machinetest.Seeds(200, 1500)) {
 		c := drawConfig(t, seed)
 		w := world(t, c)
 		r := detmath.NewRandom(seed, "steps")
