@@ -53,3 +53,12 @@ func TestStoreWindow(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// The first window is of no time: it is not offered, and the decisions wait for the next one.
+func TestFirstWindowIsNotOffered(t *testing.T) {
+	a := &Agent{outbox: &outbox.Outbox{}, decided: []store.Decision{{Workload: "/db/a"}}}
+	a.offer(window.Window{At: time.Now()})
+	if len(a.decided) != 1 {
+		t.Error("a window of no length took the decisions with it")
+	}
+}

@@ -460,3 +460,37 @@ func TestEnrolledAgain(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A certificate is renewed when it is due, not before; without an answer the old one stays.
+func TestRenewIfDue(t *testing.T) {
+	f := newFleet(t, 1, hub.Options{})
+	c := f.config("db-7")
+	o := &Outbox{c: c, log: slog.New(slog.DiscardHandler), clock: clock{time.Now, sleep}, client: f.client(c)}
+	has := func() string {
+		b, err := os.ReadFile(c.Certificate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first := has()
+	cert, err := o.certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := renewAt(cert)
+	o.renewIfDue(context.Background(), due.Add(-time.Second))
+	if has() != first || !o.status.Certificate.Equal(cert.NotAfter) {
+		t.Errorf("before it is due: renewed %t, status %v", has() != first, o.status.Certificate)
+	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	o.renewIfDue(ended, due)
+	if has() != first {
+		t.Error("the certificate changed without an answer")
+	}
+	o.renewIfDue(context.Background(), due)
+	if has() == first {
+		t.Error("not renewed when it is due")
+	}
+}
