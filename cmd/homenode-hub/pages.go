@@ -50,8 +50,6 @@ func healthOf(h *hub.Server, c hub.Config) page.Health {
 	return out
 }
 
-func storeName(c hub.Config) string { return "SQLite, " + c.SQLite }
-
 // countersOf are counters and gauges with the texts of their help.
 func countersOf(g prometheus.Gatherer) (all []render.Fact) {
 	families, err := g.Gather()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +21,6 @@ import (
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/store"
-	"homenode/internal/store/clickhouse"
-	"homenode/internal/store/sqlite"
 )
 
 // addQuestions adds the commands that ask the hub.
@@ -172,30 +169,4 @@ func (f *from) ask(ctx context.Context, cmd *cobra.Command, hub func(context.Con
 		return query.Answer{}, err
 	}
 	return hub(ctx, c)
-}
-
-// storeAt opens a store that is there already.
-func storeAt(ctx context.Context, address string) (store.Store, error) {
-	if file, ok := strings.CutPrefix(address, "sqlite:"); ok {
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("open the store: %w", err)
-		}
-		s, err := sqlite.Open(ctx, file)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "clickhouse" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
-		return nil, errors.New("--store: want sqlite:FILE, or clickhouse://USER@HOST:PORT/DATABASE")
-	}
-	if _, set := u.User.Password(); set {
-		return nil, errors.New("--store has a password, which every user of this host can see: put it into HOMENODE_STORE_PASSWORD")
-	}
-	s, err := clickhouse.Open(ctx, clickhouse.Options{Address: u.Host, Database: strings.Trim(u.Path, "/"), User: u.User.Username(), Password: os.Getenv("HOMENODE_STORE_PASSWORD")})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }

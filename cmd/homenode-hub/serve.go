@@ -20,8 +20,6 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/hub"
 	"homenode/internal/hub/ca"
-	"homenode/internal/store"
-	"homenode/internal/store/sqlite"
 )
 
 const packagedConfig = "/etc/homenode/hub.yaml"
@@ -64,7 +62,7 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	s, err := openStore(ctx, c)
+	s, err := openStore(ctx, c, log)
 	if err != nil {
 		return exit.BadInput(err)
 	}
@@ -80,7 +78,7 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	log.Info("serving", "agents", agents.Addr().String(), "store", c.SQLite)
+	log.Info("serving", "agents", agents.Addr().String(), "store", storeName(c))
 	if started != nil {
 		var at net.Addr
 		if people != nil {
@@ -91,17 +89,6 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 		}
 	}
 	return h.Run(ctx, agents, people, mux, c.Retention.Store())
-}
-
-func openStore(ctx context.Context, c hub.Config) (store.Store, error) {
-	if err := os.MkdirAll(filepath.Dir(c.SQLite), 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the store: %w", err)
-	}
-	s, err := sqlite.Open(ctx, c.SQLite)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 func listen(c hub.Config) (agents, people net.Listener, err error) {

@@ -36,12 +36,54 @@ type Config struct {
 	Orders string `yaml:"orders"`
 	// File of the embedded store.
 	SQLite string `yaml:"sqlite"`
+	// A ClickHouse server as the store, instead of the embedded one.
+	ClickHouse ClickHouse `yaml:"clickhouse"`
 	// How long the store keeps what.
 	Retention Retention `yaml:"retention"`
 	// Number of requests that may wait for the store at once, 1 to 1000. Each takes up to 40 MB.
 	Requests int `yaml:"requests"`
 	// How long a request waits for others to be written together, up to 10s.
 	Gather time.Duration `yaml:"gather"`
+}
+
+// ClickHouse says where a server's database is. The database must be there; its tables are made.
+type ClickHouse struct {
+	// Host and port of the native protocol, 9000, or 9440 with TLS. Empty: the embedded store.
+	Address string `yaml:"address"`
+	// Its database.
+	Database string `yaml:"database"`
+	// Its user.
+	User string `yaml:"user"`
+	// File of the user's password, read at the start. Empty: none.
+	Password string `yaml:"password"`
+	// Whether the connection has TLS.
+	TLS bool `yaml:"tls"`
+	// File of the authorities (PEM) that vouch for the server. Empty: this host's.
+	CA string `yaml:"ca"`
+}
+
+func (c ClickHouse) check() (at, why string) {
+	if c.Address == "" {
+		if c != DefaultConfig().ClickHouse {
+			return "clickhouse.address", "it is empty, and other keys of clickhouse are set: name the server, such as clickhouse.example:9440"
+		}
+		return "", ""
+	}
+	if host, port, err := net.SplitHostPort(c.Address); err != nil || host == "" || port == "" {
+		return "clickhouse.address", fmt.Sprintf("it is %q: want a host and a port, such as clickhouse.example:9440", c.Address)
+	}
+	if c.Database == "" || c.User == "" {
+		return "clickhouse", "database or user is empty: leave them out for 'default'"
+	}
+	for _, f := range []struct{ key, path string }{{"password", c.Password}, {"ca", c.CA}} {
+		if f.path != "" && !filepath.IsAbs(f.path) {
+			return "clickhouse." + f.key, fmt.Sprintf("it is %q: want the absolute path of a file", f.path)
+		}
+	}
+	if c.CA != "" && !c.TLS {
+		return "clickhouse.ca", "it is set, and tls is not: set 'tls: true'"
+	}
+	return "", ""
 }
 
 // Retention is store.Retention in a file.
@@ -66,7 +108,8 @@ func DefaultConfig() Config {
 	u := store.Usual
 	return Config{
 		Listen: ":7443", Page: "127.0.0.1:7480", Authority: "/var/lib/homenode-hub/authority", SQLite: "/var/lib/homenode-hub/status.db",
-		Retention: Retention{u.Raw, u.Minutes, u.Hours, u.Events}, Requests: 16,
+		ClickHouse: ClickHouse{Database: "default", User: "default"},
+		Retention:  Retention{u.Raw, u.Minutes, u.Hours, u.Events}, Requests: 16,
 	}
 }
 
@@ -115,6 +158,9 @@ func (c Config) check() (at, why string) {
 		if !filepath.IsAbs(f.path) && (f.path != "" || f.key != "orders" && f.key != "tokens") {
 			return f.key, fmt.Sprintf("it is %q: want an absolute path", f.path)
 		}
+	}
+	if at, why := c.ClickHouse.check(); why != "" {
+		return at, why
 	}
 	for _, r := range []struct {
 		key string

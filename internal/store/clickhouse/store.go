@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"database/sql"
 	"encoding/binary"
 	"errors"
@@ -28,6 +29,7 @@ type Options struct {
 	Database string // it must be there
 	User     string
 	Password string
+	TLS      *tls.Config // nil: none
 	// Lease is how long an attempt may take; 0: 30 s. A batch whose attempt was cut off after
 	// its keys were written is taken again only then.
 	Lease time.Duration
@@ -54,7 +56,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	to := &driver.Options{
 		Addr: []string{o.Address}, Auth: driver.Auth{Database: o.Database, Username: o.User, Password: o.Password},
-		Compression: &driver.Compression{Method: driver.CompressionLZ4}, DialTimeout: 5 * time.Second,
+		TLS: o.TLS, Compression: &driver.Compression{Method: driver.CompressionLZ4}, DialTimeout: 5 * time.Second,
 	}
 	native, err := driver.Open(to)
 	if err != nil {
