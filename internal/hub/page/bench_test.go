@@ -111,11 +111,13 @@ func measure(t *testing.T, s store.Store, f *fleettest.Fake, name string) {
 	all := pages(f)
 	all["hosts filtered"] = "/hosts?q=00042"
 	for _, page := range sortedNames(all) {
-		fmt.Printf("figure fleet_page_s %s %.3f %s\n", name, median(func() {
-			if got := get(h, all[page]); got.Code != http.StatusOK {
-				t.Errorf("%s: %d", page, got.Code)
-			}
-		}), page)
+		t.Run("page "+page, func(t *testing.T) {
+			fmt.Printf("figure fleet_page_s %s %.3f %s\n", name, median(func() {
+				if got := get(h, all[page]); got.Code != http.StatusOK {
+					t.Errorf("%d: %.300s", got.Code, got.Body)
+				}
+			}), page)
+		})
 	}
 	for _, topic := range store.Topics {
 		q := store.Question{Topic: topic, From: now.Add(-24 * time.Hour), Until: now}
@@ -125,11 +127,13 @@ func measure(t *testing.T, s store.Store, f *fleettest.Fake, name string) {
 		case store.Workloads, store.Nodes:
 			q.Host = f.Host(0)
 		}
-		fmt.Printf("figure fleet_query_s %s %.3f %s\n", name, median(func() {
-			if a, err := s.Ask(t.Context(), q); err != nil || len(a.Rows) == 0 {
-				t.Errorf("%s: %d rows, %v", topic, len(a.Rows), err)
-			}
-		}), topic)
+		t.Run("query "+string(topic), func(t *testing.T) {
+			fmt.Printf("figure fleet_query_s %s %.3f %s\n", name, median(func() {
+				if a, err := s.Ask(t.Context(), q); err != nil || len(a.Rows) == 0 {
+					t.Errorf("%d rows, %v", len(a.Rows), err)
+				}
+			}), topic)
+		})
 	}
 }
 
