@@ -29,7 +29,7 @@ type demoFlags struct {
 	lab                       labFlags
 	mix, mixes, agent, outDir string
 	arms                      []string
-	repeats                   int
+	repeats, guests           int
 	warmup                    float64
 	pilot                     bool
 	budget                    time.Duration
@@ -52,6 +52,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "folder for demo.json, demo.html and demo.md")
 	cmd.Flags().StringSliceVar(&f.arms, "arms", demo.Arms, "arms to compare")
 	cmd.Flags().IntVar(&f.repeats, "repeats", 0, "number of repeats; default: the mix's")
+	cmd.Flags().IntVar(&f.guests, "guests", 2, "guests at a time, which do the runs in turn: one does not use two of the host's CPUs")
 	cmd.Flags().Float64Var(&f.warmup, "warmup", 0, "warm-up of every run, model-seconds; default: the mix's")
 	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing; report the warm-up and repeats that the mix should have")
 	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "with --pilot: time that a comparison may take")
@@ -73,7 +74,7 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 		return err
 	}
 	if f.pilot {
-		_, err := io.WriteString(cmd.OutOrStdout(), demo.NewPilot(o.Mix, o.Arms, runs, f.budget).String())
+		_, err := io.WriteString(cmd.OutOrStdout(), demo.NewPilot(o.Mix, o.Arms, runs, f.guests, f.budget).String())
 		return err
 	}
 	if err := writeComparison(f.outDir, c); err != nil {
@@ -193,10 +194,13 @@ func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
 		}
 	}
 	return demo.Options{
-		Mix: mix, Agent: agent, Arms: f.arms, Boot: boot, Commit: cli.Version, Long: long,
+		Mix: mix, Agent: agent, Arms: f.arms, Boot: boot, Guests: f.guests, Commit: cli.Version, Long: long,
 		Command: strings.Join(append([]string{"homenode-lab"}, os.Args[1:]...), " "),
 	}, nil
 }
+
+// mostGuests bounds the memory: a guest may take 3.25 GiB.
+const mostGuests = 16
 
 func (f demoFlags) check() error {
 	if err := cli.CheckOutput(f.output); err != nil {
@@ -205,8 +209,8 @@ func (f demoFlags) check() error {
 	if f.pilot && f.output != "text" {
 		return errors.New("--pilot writes text: leave out -o")
 	}
-	if f.repeats < 0 || !(f.warmup >= 0) || f.budget <= 0 {
-		return errors.New("want --repeats and --warmup of 0 or more, and a --budget above 0")
+	if f.repeats < 0 || !(f.warmup >= 0) || f.budget <= 0 || f.guests < 1 || f.guests > mostGuests {
+		return fmt.Errorf("want --repeats and --warmup of 0 or more, a --budget above 0, and 1 to %d --guests", mostGuests)
 	}
 	for _, a := range f.arms {
 		if !slices.Contains(demo.Arms, a) {

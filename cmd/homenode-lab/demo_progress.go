@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"homenode/internal/cli"
@@ -12,20 +13,26 @@ import (
 
 // showDemo shows the progress of a comparison.
 func showDemo(l *cli.StatusLine, p demo.Progress) {
-	l.Show(fmt.Sprint(p.Done, p.Step.Stage), demoText(p))
+	stage := fmt.Sprint(p.Done)
+	for _, run := range p.Now {
+		stage += run.Step.Stage
+	}
+	l.Show(stage, demoText(p))
 }
 
-// demoText: 3 of 10 runs · numad warming up 6 of 18 model-s, local 0.52 · about 4 min left.
+// demoText: 3 of 10 runs · about 4 min left · numad warming up 6 of 18 model-s, local 0.52.
 func demoText(p demo.Progress) string {
-	text := fmt.Sprintf("%d of %d runs · ", p.Done, p.All)
-	if p.Arm != "" {
-		text += p.Arm + " "
-	}
-	text += p.Step.String()
+	parts := []string{fmt.Sprintf("%d of %d runs", p.Done, p.All)}
 	if left, ok := p.Left.Get(); ok {
-		text += " · " + leftText(left)
+		parts = append(parts, leftText(left))
 	}
-	return text
+	for _, run := range p.Now {
+		parts = append(parts, run.Arm+" "+run.Step.String())
+	}
+	if len(p.Now) == 0 && p.Done == 0 {
+		parts = append(parts, "booting the lab")
+	}
+	return strings.Join(parts, " · ")
 }
 
 func leftText(left time.Duration) string {

@@ -107,12 +107,15 @@ func TestDemoStoredPeers(t *testing.T) {
 }
 
 func TestDemoProgress(t *testing.T) {
-	p := demo.Progress{Done: 3, All: 10, Arm: "numad", Step: demo.Step{Stage: demo.StageWarm, Done: 6, Of: 18, Local: unit.Some(0.52)}, Left: unit.Some(4*time.Minute + 10*time.Second)}
-	if got, want := demoText(p), "3 of 10 runs · numad warming up 6 of 18 model-s, local 0.52 · about 4 min left"; got != want {
+	p := demo.Progress{All: 10}
+	if got, want := demoText(p), "0 of 10 runs · booting the lab"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	p.Step, p.Left = demo.Step{Stage: demo.StageLoad}, unit.None[time.Duration]()
-	if got, want := demoText(p), "3 of 10 runs · numad starting the load"; got != want {
+	p = demo.Progress{Done: 3, All: 10, Left: unit.Some(4*time.Minute + 10*time.Second), Now: []demo.Running{
+		{Arm: "numad", Step: demo.Step{Stage: demo.StageWarm, Done: 6, Of: 18, Local: unit.Some(0.52)}},
+		{Arm: "by-hand", Step: demo.Step{Stage: demo.StageLoad}},
+	}}
+	if got, want := demoText(p), "3 of 10 runs · about 4 min left · numad warming up 6 of 18 model-s, local 0.52 · by-hand starting the load"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := leftText(59 * time.Second); got != "less than a minute left" {

@@ -67,7 +67,7 @@ for c in a b; do
 	(for h in $base /sys/fs/cgroup/perf_event /sys/fs/cgroup/memory /sys/fs/cgroup/cpu,cpuacct; do
 		[ -d $h/kill/$c ] && echo 0 > $h/kill/$c/cgroup.procs
 	done
-	eval exec taskset \$on_$c homenode-load chase --threads 2 --ws 6MiB --shared --extra 40MiB --thp off --ready /tmp/kill-$c.ready --out /tmp/kill-$c.json) </dev/null >/dev/null 2>&1 &
+	eval exec taskset \$on_$c homenode-load chase --threads 2 --ws 6MiB --shared --extra 16MiB --thp off --ready /tmp/kill-$c.ready --out /tmp/kill-$c.json) </dev/null >/dev/null 2>&1 &
 	echo $! > /tmp/kill-$c.pid
 	renice -n 19 -p $! # its threads inherit it
 done

@@ -12,13 +12,13 @@ import (
 	"homenode/internal/unit"
 )
 
-// A process maps and unmaps next to a stable mapping of 40 MiB, as fast as it can: every
+// A process maps and unmaps next to a stable mapping of 16 MiB, as fast as it can: every
 // move takes all of that mapping.
 func TestLabMigrateChurn(t *testing.T) {
 	t.Parallel()
 	g := forMoving(t, "v2")
 	putProgram(t, g, "churn")
-	const size = 40 << 20
+	const size = 16 << 20
 	start := fmt.Sprintf(`group mig; rm -f /tmp/mig-churn.log
 sh -c '. /tmp/mig-lib.sh; enter mig; exec taskset 1 /tmp/churn %d' </dev/null >/tmp/mig-churn.log 2>&1 &
 i=0; until grep -q ready /tmp/mig-churn.log || [ $i -gt 400 ]; do sleep 0.05; i=$((i + 1)); done; grep ready /tmp/mig-churn.log`, size)
@@ -59,13 +59,13 @@ func accounted(t *testing.T, what string, r migration.Report) migration.Result {
 func TestLabMigrateKilled(t *testing.T) {
 	t.Parallel()
 	g := forMoving(t, "v2")
-	const one = 24 << 20
+	const one = 12 << 20
 	random := rand.New(rand.NewPCG(killSeed(), 5))
 	halfway, points := 0, killPoints(t, 3)
 	for i := range points {
 		victims, pages := []string{"a", "a b"}[random.IntN(2)], 1+random.IntN(2*one/4096-1024)
 		what := fmt.Sprintf("point %d: %s killed with %d pages moved", i, victims, pages)
-		script := fmt.Sprintf(`group mig; for n in a b; do start $n mig hold --bind-cpu 0 --ws 24m --thp off || exit 1; done
+		script := fmt.Sprintf(`group mig; for n in a b; do start $n mig hold --bind-cpu 0 --ws 12m --thp off || exit 1; done
 (moving mig %d; for n in %s; do kill -9 $(cat /tmp/mig-$n.pid); done) </dev/null >/dev/null 2>&1 & echo $! > /tmp/mig-meanwhile.pid`, pages, victims)
 		if r := moved(t, g, script); r.Exit != 0 {
 			t.Fatalf("%s: exit %d\n%s", what, r.Exit, r.Stderr)

@@ -128,14 +128,14 @@ func atHome(t *testing.T, what string, c migration.Census, to int, kinds ...migr
 // everyKind is a workload of four processes on node 0, asleep.
 const everyKind = `set -e
 group mig
-cached /scratch/mig-a 33554432 0
-truncate -s 16777216 /dev/shm/mig-s
-pool 0 4; pool 1 4
-start a mig hold --bind-cpu 0 --ws 16m --file /scratch/mig-a --extra 24m --thp off
-start b mig hold --bind-cpu 0 --ws 16m --file /dev/shm/mig-s --extra 24m --thp on --open /scratch/mig-a
-start c mig hold --bind-cpu 0 --ws 16m --file /dev/shm/mig-s --extra 4m --thp off
-start h mig hold --bind-cpu 0 --ws 8m --file /dev/hugepages/mig-h
-segment s mig 8388608 0`
+cached /scratch/mig-a 12582912 0
+truncate -s 6291456 /dev/shm/mig-s
+pool 0 2; pool 1 2
+start a mig hold --bind-cpu 0 --ws 6m --file /scratch/mig-a --extra 24m --thp off
+start b mig hold --bind-cpu 0 --ws 6m --file /dev/shm/mig-s --extra 10m --thp on --open /scratch/mig-a
+start c mig hold --bind-cpu 0 --ws 6m --file /dev/shm/mig-s --extra 4m --thp off
+start h mig hold --bind-cpu 0 --ws 4m --file /dev/hugepages/mig-h
+segment s mig 4194304 0`
 
 // Every kind of memory moves completely, and homenode's counts equal those of a
 // counter that shares no code with it. A second move has nothing to do.
@@ -250,10 +250,10 @@ type change struct {
 }
 
 var changes = []change{
-	{name: "a process ends", start: "start a mig hold --bind-cpu 0 --ws 24m --thp off; start b mig hold --bind-cpu 0 --ws 24m --thp off",
-		meanwhile: "moving mig && kill -9 $(pid b)", rate: "8MB/s", before: 2, after: 1, home: 24 << 20},
-	{name: "a process forks", start: "start a mig hold --bind-cpu 0 --ws 48m --thp off --fork-when /tmp/mig-fork.log",
-		meanwhile: "moving mig && touch /tmp/mig-fork.log", rate: "8MB/s", before: 1, after: 2, home: 48 << 20},
+	{name: "a process ends", start: "start a mig hold --bind-cpu 0 --ws 12m --thp off; start b mig hold --bind-cpu 0 --ws 12m --thp off",
+		meanwhile: "moving mig && kill -9 $(pid b)", rate: "8MB/s", before: 2, after: 1, home: 12 << 20},
+	{name: "a process forks", start: "start a mig hold --bind-cpu 0 --ws 24m --thp off --fork-when /tmp/mig-fork.log",
+		meanwhile: "moving mig && touch /tmp/mig-fork.log", rate: "8MB/s", before: 1, after: 2, home: 24 << 20},
 	{name: "a file is cut", start: "cached /scratch/mig-a 33554432 0; start a mig hold --bind-cpu 0 --ws 8m --thp off --open /scratch/mig-a",
 		meanwhile: "n=0; while [ $n -lt 400 ]; do truncate -s 4194304 /scratch/mig-a; n=$((n + 1)); echo $n > /tmp/mig-cuts; homenode-load pagecache --write --bytes 25165824 --bind-cpu 0 --file /scratch/mig-a >/dev/null; sleep 0.05; done",
 		rate:      "2MB/s", before: 1, after: 1, home: 8 << 20},
@@ -321,7 +321,7 @@ func TestLabMigrateFreeze(t *testing.T) {
 	for _, version := range []string{"v2", "v1"} {
 		t.Run(version, func(t *testing.T) {
 			g := forMoving(t, version)
-			start := "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 8m --extra 16m --thp off; start b mig hold --bind-cpu 0 --ws 24m --thp off"
+			start := "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 4m --extra 8m --thp off; start b mig hold --bind-cpu 0 --ws 12m --thp off"
 			if r := moved(t, g, start); r.Exit != 0 {
 				t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 			}

@@ -82,9 +82,12 @@ static void on_block(unsigned int cpu, void *udata)
 		if ((block & BLOCK_KERNEL) && is_context_switch(block, m->shared->switch_to))
 			homenode_model_flush_l1(m, v);
 	} else {
-		n += pause + v->off_rest;
-		v->off_rest = n % m->conf.off_instructions;
-		n /= m->conf.off_instructions;
+		n += pause;
+		if (m->conf.off_instructions > 1) { /* a division for each block is a twentieth of a boot */
+			n += v->off_rest;
+			v->off_rest = n % m->conf.off_instructions;
+			n /= m->conf.off_instructions;
+		}
 	}
 	homenode_pass(v, n);
 	__atomic_store_n(&v->pub->clock, v->clock, __ATOMIC_RELAXED);

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"homenode/internal/experiment"
 	"homenode/internal/lab"
@@ -24,13 +26,14 @@ type Options struct {
 	Agent   []byte // the agent's configuration
 	Arms    []string
 	Boot    lab.Options
+	Guests  int // at a time; below 1 = 1
 	Command string
 	Commit  string
-	// Progress is called with the progress.
+	// Progress is called with the progress, never twice at once.
 	Progress func(Progress)
 	// Long is a stored comparison of peers with a longer warm-up; nil = there is none.
 	Long *experiment.Comparison
-	// Keep is called with every run's result when the run ends.
+	// Keep is called with every run's result when the run ends, never twice at once.
 	Keep func(RunResult)
 
 	boot func(context.Context) (guest, error) // for tests; nil boots the lab
@@ -38,10 +41,15 @@ type Options struct {
 
 // Progress is the progress of a comparison.
 type Progress struct {
-	Done, All int    // runs
-	Arm       string // of the current run; "" = there is none
-	Step      Step
+	Done, All int                     // runs
+	Now       []Running               // by guest; one that boots, or has no run left, is not there
 	Left      unit.Opt[time.Duration] // unknown until part of a run has been seen
+}
+
+// Running is a run that has begun.
+type Running struct {
+	Arm  string
+	Step Step
 }
 
 // guest is the part of the lab that a comparison uses.
@@ -58,54 +66,57 @@ const (
 	resultFile  = "/tmp/result.json"
 )
 
-// stageBoot comes before all runs.
-const stageBoot = "booting the lab"
-
-// Compare boots the lab once and runs every arm in it, interleaved. However it
-// ends, the guest and its files are gone when it returns. Keep has the runs until
+// Compare boots the lab Guests times and runs every arm in it, interleaved. However it
+// ends, the guests and their files are gone when it returns. Keep has the runs until
 // then.
 func Compare(ctx context.Context, o Options) (experiment.Comparison, error) {
-	start := time.Now()
-	c := newComparer(o, start)
-	c.say(Step{Stage: stageBoot})
-	if o.boot == nil {
-		o.boot = func(ctx context.Context) (guest, error) { return lab.Boot(ctx, o.Boot) }
+	c := newComparer(o, time.Now())
+	c.say(nil, Step{})
+	if c.o.boot == nil {
+		c.o.boot = func(ctx context.Context) (guest, error) { return lab.Boot(ctx, o.Boot) }
 	}
-	g, err := o.boot(ctx)
-	if err != nil {
+	all, ctx := errgroup.WithContext(ctx)
+	for _, l := range c.lanes {
+		all.Go(func() error { return l.all(ctx) })
+	}
+	if err := all.Wait(); err != nil {
 		return experiment.Comparison{}, err
-	}
-	defer g.Close()
-	c.guest = g
-	if err := g.Put(ctx, agentConfig, 0o644, o.Agent); err != nil {
-		return experiment.Comparison{}, err
-	}
-	for c.at = range c.runs {
-		if err := c.run(ctx); err != nil {
-			return experiment.Comparison{}, err
-		}
 	}
 	r := gather(o, c.results)
-	r.Command, r.Commit, r.Date = o.Command, o.Commit, start.UTC().Truncate(time.Second)
-	r.Order, r.Seconds = c.order(), time.Since(start).Seconds()
+	r.Command, r.Commit, r.Date = o.Command, o.Commit, c.start.UTC().Truncate(time.Second)
+	r.Order, r.Seconds = c.order(), time.Since(c.start).Seconds()
 	return r, nil
 }
 
+// comparer has the runs of a comparison in the order of their plan.
 type comparer struct {
-	o       Options
-	guest   guest
-	plan    Plan
-	start   time.Time
-	runs    []experiment.Run
-	at      int // the current run
+	o     Options
+	plan  Plan
+	start time.Time
+	runs  []experiment.Run
+	lanes []*lane
+
+	mu      sync.Mutex // the rest, and the lanes' now and eta
 	results []RunResult
-	eta     *estimator
+	done    int
 }
 
+// newComparer deals the runs to the guests in turn, so that which guest does a run does
+// not depend on the host.
 func newComparer(o Options, start time.Time) *comparer {
 	// Every run has its own warm-up: the plan has no warm-up runs.
 	c := &comparer{o: o, plan: planFor(o), start: start, runs: experiment.Plan(len(o.Arms), 0, o.Mix.Repeats, o.Mix.Seed)}
-	c.eta = newEstimator(len(c.runs), o.Mix.Warmup+o.Mix.Measure)
+	c.results = make([]RunResult, len(c.runs))
+	for range min(max(1, o.Guests), len(c.runs)) {
+		c.lanes = append(c.lanes, &lane{c: c})
+	}
+	for i := range c.runs {
+		l := c.lanes[i%len(c.lanes)]
+		l.runs = append(l.runs, i)
+	}
+	for _, l := range c.lanes {
+		l.eta = newEstimator(len(l.runs), o.Mix.Warmup+o.Mix.Measure)
+	}
 	return c
 }
 
@@ -118,15 +129,38 @@ func (c *comparer) order() []string {
 	return order
 }
 
-// say reports the progress, and the time that is left.
-func (c *comparer) say(s Step) {
-	p := Progress{Done: len(c.results), All: len(c.runs), Step: s}
-	if c.guest != nil && c.at < len(c.runs) {
-		p.Arm = c.o.Arms[c.runs[c.at].Arm]
+// say reports a step of a guest (nil: none is there yet), and the time that is left.
+func (c *comparer) say(l *lane, s Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l != nil {
+		l.now = &Running{Arm: c.o.Arms[c.runs[l.runs[l.at]].Arm], Step: s}
 	}
-	left, ok := c.eta.left(time.Since(c.start))
-	p.Left = unit.OptOf(left, ok)
+	p := Progress{Done: c.done, All: len(c.runs)}
+	for _, l := range c.lanes {
+		if l.now != nil {
+			p.Now = append(p.Now, *l.now)
+		}
+	}
+	longest, all := time.Duration(0), true
+	for _, l := range c.lanes {
+		left, ok := l.eta.left(time.Since(c.start))
+		longest, all = max(longest, left), all && ok
+	}
+	p.Left = unit.OptOf(longest, all)
 	c.o.Progress(p)
+}
+
+// keep adds the result of a guest's run.
+func (c *comparer) keep(l *lane, r RunResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.results[l.runs[l.at]] = r
+	c.done++
+	l.now = nil
+	if c.o.Keep != nil {
+		c.o.Keep(r)
+	}
 }
 
 func planFor(o Options) Plan {
@@ -143,76 +177,6 @@ func planFor(o Options) Plan {
 		p.Housekeeping = p.CPUs
 	}
 	return p
-}
-
-// run runs one arm once.
-func (c *comparer) run(ctx context.Context) error {
-	run := c.runs[c.at]
-	begin := time.Now()
-	c.eta.begin(begin.Sub(c.start))
-	r, err := c.once(ctx, c.o.Arms[run.Arm], run.Repeat)
-	if err != nil {
-		return err
-	}
-	end := time.Now()
-	r.HostSeconds, r.HostAround = end.Sub(begin).Seconds(), c.eta.end(end.Sub(c.start)).Seconds()
-	c.results = append(c.results, r)
-	if c.o.Keep != nil {
-		c.o.Keep(r)
-	}
-	return nil
-}
-
-func (c *comparer) once(ctx context.Context, arm string, repeat int) (RunResult, error) {
-	p := c.plan
-	p.Arm, p.Repeat = arm, repeat
-	data, err := json.Marshal(p)
-	if err != nil {
-		return RunResult{}, err
-	}
-	if err := c.guest.Put(ctx, planFile, 0o644, data); err != nil {
-		return RunResult{}, err
-	}
-	r, err := c.guest.RunLines(ctx, c.line, "homenode-lab", "arm", planFile, resultFile)
-	if err != nil {
-		return RunResult{}, err
-	}
-	if r.Exit != 0 {
-		return RunResult{}, fmt.Errorf("run arm %s, repeat %d: %s", arm, repeat+1, lastLine(r))
-	}
-	data, err = c.guest.Fetch(ctx, resultFile)
-	if err != nil {
-		return RunResult{}, err
-	}
-	var result RunResult
-	if err := json.Unmarshal(data, &result); err != nil {
-		return RunResult{}, fmt.Errorf("read result of arm %s: %w", arm, err)
-	}
-	return result, nil
-}
-
-// line handles a line that the guest's side of a run writes to stderr.
-func (c *comparer) line(text string) {
-	s, ok := parseStep(text)
-	if !ok {
-		return // an error, which the end of the run reports
-	}
-	if s.Stage != StageLoad {
-		c.eta.step(time.Since(c.start), s.modelSeconds(c.o.Mix))
-	}
-	c.say(s)
-}
-
-// lastLine is the last message of the guest's side of a run, apart from its
-// steps.
-func lastLine(r lab.Result) string {
-	last := fmt.Sprintf("it ended with code %d and printed nothing", r.Exit)
-	for line := range strings.Lines(r.Stderr) {
-		if _, ok := parseStep(line); !ok && strings.TrimSpace(line) != "" {
-			last = strings.TrimSpace(line)
-		}
-	}
-	return last
 }
 
 // LoadSum identifies a load: the shape and everything of the mix except its

@@ -102,11 +102,90 @@ func TestDecisionCompareToItsEnd(t *testing.T) {
 		}
 	}
 	first, last := seen.progress[0], seen.progress[len(seen.progress)-1]
-	if first.Step.Stage != stageBoot || first.Left.Known() || first.Arm != "" || first.All != 10 {
+	if first.Left.Known() || len(first.Now) != 0 || first.All != 10 {
 		t.Errorf("at first: %+v", first)
 	}
-	if last.Done != 9 || last.Step.Stage != StageEnd || !last.Left.Known() || last.Arm == "" {
+	if last.Done != 9 || len(last.Now) != 1 || last.Now[0].Step.Stage != StageEnd || !last.Left.Known() || last.Now[0].Arm == "" {
 		t.Errorf("at last: %+v", last)
+	}
+}
+
+// Two guests do every second run each, both at a time, and the results are in the plan's
+// order, whichever was faster.
+func TestDecisionCompareWithTwoGuests(t *testing.T) {
+	var mu sync.Mutex
+	var guests []*fakeGuest
+	both, slow := make(chan struct{}), make(chan struct{})
+	mix := judgeMix()
+	mix.Warmup, mix.Measure, mix.Repeats = 10, 4, 2
+	most := 0
+	c, err := Compare(t.Context(), Options{
+		Mix: mix, Arms: Arms, Guests: 2,
+		Progress: func(p Progress) { most = max(most, len(p.Now)) },
+		boot: func(context.Context) (guest, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			g := &fakeGuest{t: t}
+			first := len(guests) == 0
+			g.during = func(_ context.Context, ran int) (lab.Result, error) {
+				switch { // the first guest waits in its first run until the second has done all
+				case first && ran == 1:
+					close(both)
+					<-slow
+				case !first && ran == 1:
+					<-both
+				case !first && ran == 5:
+					close(slow)
+				}
+				return lab.Result{}, nil
+			}
+			guests = append(guests, g)
+			return g, nil
+		},
+	})
+	if err != nil || len(guests) != 2 || most != 2 {
+		t.Fatalf("%d guests, at most %d at a time, %v", len(guests), most, err)
+	}
+	for _, g := range guests {
+		if g.ran != 5 || g.closed != 1 {
+			t.Errorf("a guest did %d runs, and was closed %d times", g.ran, g.closed)
+		}
+	}
+	if len(c.Order) != 10 || len(c.Arms) != len(Arms) {
+		t.Errorf("order %v, %d arms", c.Order, len(c.Arms))
+	}
+	for _, a := range c.Arms {
+		if a.LocalSpread.N != 2 || a.Unsteady != 1 { // only the fake's first repeats are steady
+			t.Errorf("arm %s has the results of other runs: %+v", a.Name, a)
+		}
+	}
+}
+
+// A guest that does not boot ends the other, too.
+func TestDecisionCompareWithAGuestThatDoesNotBoot(t *testing.T) {
+	mix := judgeMix()
+	mix.Repeats = 2
+	g, booted := &fakeGuest{t: t}, make(chan bool, 2)
+	booted <- true
+	booted <- false
+	running := make(chan struct{})
+	g.during = func(ctx context.Context, _ int) (lab.Result, error) {
+		close(running)
+		<-ctx.Done()
+		return lab.Result{}, ctx.Err()
+	}
+	_, err := Compare(t.Context(), Options{
+		Mix: mix, Arms: Arms, Guests: 2, Progress: func(Progress) {},
+		boot: func(context.Context) (guest, error) {
+			if <-booted {
+				return g, nil
+			}
+			<-running
+			return nil, errors.New("no lab")
+		},
+	})
+	if err == nil || err.Error() != "no lab" || g.closed != 1 {
+		t.Errorf("%v; the other guest was closed %d times", err, g.closed)
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 type Pilot struct {
 	Mix    Mix // with the pilot's warm-up and repeats
 	Arms   []PilotArm
+	Guests int           // at a time
 	Budget time.Duration // for a comparison, on the host of the pilot
 
 	Warmup  unit.Opt[float64] // warm-up to commit, model-seconds; unknown: no arm was steady
@@ -51,8 +52,8 @@ type hostCost struct{ perModelSecond, around float64 }
 var triedRepeats = []int{5, 3, 2}
 
 // NewPilot judges the runs of a pilot.
-func NewPilot(m Mix, arms []string, runs []RunResult, budget time.Duration) Pilot {
-	p := Pilot{Mix: m, Budget: budget}
+func NewPilot(m Mix, arms []string, runs []RunResult, guests int, budget time.Duration) Pilot {
+	p := Pilot{Mix: m, Guests: guests, Budget: budget}
 	for _, arm := range arms {
 		of := slices.DeleteFunc(slices.Clone(runs), func(r RunResult) bool { return r.Arm != arm })
 		p.Arms = append(p.Arms, pilotArm(m, arm, of))
@@ -140,7 +141,7 @@ func (p Pilot) repeats(warmup float64) (n int, took time.Duration) {
 		round += a.host.around + a.host.perModelSecond*(warmup+p.Mix.Measure)
 	}
 	for _, n = range triedRepeats {
-		if took = time.Duration(float64(n) * round * float64(time.Second)); took <= p.Budget {
+		if took = time.Duration(float64(n) * round / float64(max(1, p.Guests)) * float64(time.Second)); took <= p.Budget {
 			break
 		}
 	}

@@ -68,7 +68,7 @@ func TestDecisionPilot(t *testing.T) {
 	mix.Warmup, mix.Measure, mix.Repeats = PilotWarmup, 8, PilotRepeats
 	still, rising := settling(0.9, 0.9, 0, 30), settling(0.2, 0.9, 30, 30)
 	ratios := map[string][]float64{ArmLinux: still, ArmBalancing: rising, ArmNumad: still, ArmHomenode: settling(0.2, 0.9, 6, 30), ArmByHand: still}
-	p := NewPilot(mix, Arms, pilotRuns(mix, ratios), 12*time.Minute)
+	p := NewPilot(mix, Arms, pilotRuns(mix, ratios), 1, 12*time.Minute)
 	warmup, ok := p.Warmup.Get()
 	if !ok || warmup < 10 || warmup > 16 {
 		t.Errorf("warm-up of %v model-s, want that of homenode, the slowest that was steady", warmup)
@@ -84,13 +84,16 @@ func TestDecisionPilot(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
-	if more := NewPilot(mix, Arms, pilotRuns(mix, ratios), time.Hour); more.Repeats != 5 || !more.Fits {
+	if more := NewPilot(mix, Arms, pilotRuns(mix, ratios), 1, time.Hour); more.Repeats != 5 || !more.Fits {
 		t.Errorf("with an hour: %d repeats", more.Repeats)
+	}
+	if two := NewPilot(mix, Arms, pilotRuns(mix, ratios), 2, 12*time.Minute); two.Repeats != 3 || two.Took != p.Took/2*3/2 {
+		t.Errorf("with two guests at a time: %d repeats in %v, with one %d in %v", two.Repeats, two.Took, p.Repeats, p.Took)
 	}
 	for arm := range ratios {
 		ratios[arm] = rising
 	}
-	if text := NewPilot(mix, Arms, pilotRuns(mix, ratios), time.Hour).String(); !strings.Contains(text, "Nothing to commit") {
+	if text := NewPilot(mix, Arms, pilotRuns(mix, ratios), 1, time.Hour).String(); !strings.Contains(text, "Nothing to commit") {
 		t.Errorf("nothing is steady, but:\n%s", text)
 	}
 }
