@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the conformance tests of the stores against a real ClickHouse: Debian's server, which
 # is old (18.16), on loopback in a folder of its own, ended afterwards. Where HOMENODE_CLICKHOUSE
-# names a server, that one is used.
+# names a server, that one is used. With a command, that is run instead of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -z "${HOMENODE_CLICKHOUSE:-}" ]; then
@@ -50,4 +50,8 @@ XML
 	done
 fi
 export HOMENODE_CLICKHOUSE
-go test -count=1 -timeout 30m -v ./internal/store/clickhouse
+if [ $# -gt 0 ]; then
+	"$@"
+else
+	go test -count=1 -timeout 30m -v ./internal/store/clickhouse
+fi

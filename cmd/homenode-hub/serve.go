@@ -20,6 +20,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/hub"
 	"homenode/internal/hub/ca"
+	"homenode/internal/kernel/unix"
 )
 
 const packagedConfig = "/etc/homenode/hub.yaml"
@@ -87,6 +88,9 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 		if err := started(agents.Addr(), at, authority); err != nil {
 			return errors.Join(err, agents.Close())
 		}
+	}
+	if err := unix.Notify("READY=1"); err != nil {
+		log.Warn("systemd", "error", err)
 	}
 	return h.Run(ctx, agents, people, mux, c.Retention.Store())
 }

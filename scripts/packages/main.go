@@ -24,6 +24,12 @@ import (
 // architectures are Go's names, which are Debian's too.
 var architectures = []string{"amd64", "arm64"}
 
+// images are the programs that a container runs, and how each begins there.
+var images = map[string][]string{
+	"homenode":     {"agent", "--config", "/etc/homenode/agent.yaml"},
+	"homenode-hub": {"serve", "--config", "/etc/homenode/hub.yaml"},
+}
+
 // mostSize is the most that a file of a release may take: larger ones are a mistake.
 const mostSize = 15 << 20
 
@@ -79,7 +85,7 @@ func (r release) make() error {
 
 // pack makes one architecture's files from its stage.
 func (r release) pack(stage, arch string) error {
-	for _, name := range []string{"homenode", "homenode-lab"} {
+	for _, name := range []string{"homenode", "homenode-hub", "homenode-lab"} {
 		for _, format := range []string{"deb", "rpm"} {
 			if err := r.packageOf(stage, name, format, arch); err != nil {
 				return fmt.Errorf("%s of %s: %w", format, name, err)
@@ -92,8 +98,10 @@ func (r release) pack(stage, arch string) error {
 			return fmt.Errorf("tarball of %s: %w", name, err)
 		}
 	}
-	if err := r.image(stage, arch); err != nil {
-		return fmt.Errorf("image: %w", err)
+	for name, command := range images {
+		if err := r.image(stage, name, arch, command); err != nil {
+			return fmt.Errorf("image of %s: %w", name, err)
+		}
 	}
 	return nil
 }

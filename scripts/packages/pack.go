@@ -125,8 +125,8 @@ func (r release) addTree(w *tar.Writer, tree string, rename func(string) string)
 // inImage says what of the package an image has: the program, its configuration and its
 // licence.
 func inImage(path string) string {
-	for _, keep := range []string{"usr/bin/homenode", "etc/homenode/", "usr/share/doc/homenode/copyright"} {
-		if strings.HasPrefix(path, keep) {
+	for _, keep := range []string{"usr/bin/*", "etc/homenode/*", "usr/share/doc/*/copyright"} {
+		if ok, _ := filepath.Match(keep, path); ok {
 			return path
 		}
 	}
@@ -134,10 +134,10 @@ func inImage(path string) string {
 }
 
 // image has one layer and no base: the program is static.
-func (r release) image(stage, arch string) error {
+func (r release) image(stage, program, arch string, command []string) error {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	if err := errors.Join(r.addTree(w, filepath.Join(stage, "homenode"), inImage), w.Close()); err != nil {
+	if err := errors.Join(r.addTree(w, filepath.Join(stage, program), inImage), w.Close()); err != nil {
 		return err
 	}
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
@@ -150,20 +150,20 @@ func (r release) image(stage, arch string) error {
 	}
 	img, err = mutate.ConfigFile(img, &v1.ConfigFile{
 		Architecture: arch, OS: "linux", Created: v1.Time{Time: r.epoch},
-		RootFS: rootFS(img), History: []v1.History{{Created: v1.Time{Time: r.epoch}, CreatedBy: "homenode"}},
+		RootFS: rootFS(img), History: []v1.History{{Created: v1.Time{Time: r.epoch}, CreatedBy: program}},
 		Config: v1.Config{
-			Entrypoint: []string{"/usr/bin/homenode"}, Cmd: []string{"agent", "--config", "/etc/homenode/agent.yaml"},
-			Labels: map[string]string{"org.opencontainers.image.title": "homenode", "org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0"},
+			Entrypoint: []string{"/usr/bin/" + program}, Cmd: command,
+			Labels: map[string]string{"org.opencontainers.image.title": program, "org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0"},
 		},
 	})
 	if err != nil {
 		return err
 	}
-	tag, err := name.NewTag("homenode:" + strings.NewReplacer("~", "-", "+", "-").Replace(r.version))
+	tag, err := name.NewTag(program + ":" + strings.NewReplacer("~", "-", "+", "-").Replace(r.version))
 	if err != nil {
 		return err
 	}
-	return create(r.file(fmt.Sprintf("homenode-%s-image-%s.tar", r.version, arch)), func(w io.Writer) error { return tarball.Write(tag, img, w) })
+	return create(r.file(fmt.Sprintf("%s-%s-image-%s.tar", program, r.version, arch)), func(w io.Writer) error { return tarball.Write(tag, img, w) })
 }
 
 func rootFS(img v1.Image) v1.RootFS {

@@ -30,6 +30,14 @@ var shipped = map[string]map[string]string{
 		"deploy/packages/copyright":        "usr/share/doc/homenode/copyright",
 		"deploy/packages/lintian/homenode": "usr/share/lintian/overrides/homenode",
 	},
+	"homenode-hub": {
+		"deploy/etc/hub.yaml":                  "etc/homenode/hub.yaml",
+		"deploy/systemd/homenode-hub.service":  "usr/lib/systemd/system/homenode-hub.service",
+		"deploy/sysusers.d/homenode-hub.conf":  "usr/lib/sysusers.d/homenode-hub.conf",
+		"deploy/grafana/fleet.json":            "usr/share/homenode-hub/grafana/fleet.json",
+		"deploy/packages/copyright":            "usr/share/doc/homenode-hub/copyright",
+		"deploy/packages/lintian/homenode-hub": "usr/share/lintian/overrides/homenode-hub",
+	},
 	"homenode-lab": {
 		"lab":                                  "usr/share/homenode-lab/lab",
 		"sim/scenarios":                        "usr/share/homenode-lab/sim/scenarios",

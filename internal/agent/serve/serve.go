@@ -16,6 +16,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 )
 
 // Run runs the loop together with the API, metrics over TCP if configured,
@@ -143,7 +144,7 @@ func feedWatchdog(ctx context.Context, a *agent.Agent, log *slog.Logger) {
 }
 
 func tellSystemd(log *slog.Logger, state ...string) {
-	if err := notify(state...); err != nil {
+	if err := unix.Notify(state...); err != nil {
 		log.Warn("systemd", "error", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -165,4 +166,39 @@ func requestOf(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return request
+}
+
+// Root enrols and revokes hosts of a hub that runs as another user: it must be able to read what
+// root wrote.
+func TestFilesAreTheHubs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("it is about what root writes: run it as root")
+	}
+	const user = 12345
+	a := authority(t)
+	dir := a.dir
+	for _, path := range []string{dir, filepath.Join(dir, tokensDir)} {
+		if err := os.Chown(path, user, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Token("db-7"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Revoke("db-7"); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := filepath.Glob(filepath.Join(dir, tokensDir, "*"))
+	if err != nil || len(tokens) != 1 {
+		t.Fatalf("%q, %v", tokens, err)
+	}
+	for _, file := range append(tokens, filepath.Join(dir, revokedFile)) {
+		st, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := st.Sys().(*syscall.Stat_t); owner.Uid != user || owner.Gid != user || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s is of user %d, group %d, mode %v", file, owner.Uid, owner.Gid, st.Mode())
+		}
+	}
 }

@@ -100,7 +100,9 @@ func (a *Authority) Revoke(host string) error {
 	if err != nil {
 		return fmt.Errorf("revoke %s: %w", host, err)
 	}
-	_, err = fmt.Fprintf(f, "%s %s\n", host, a.Now().UTC().Format(time.RFC3339))
+	if err = unix.GiveToOwner(f, a.dir); err == nil {
+		_, err = fmt.Fprintf(f, "%s %s\n", host, a.Now().UTC().Format(time.RFC3339))
+	}
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
@@ -164,7 +166,9 @@ func writeFile(path string, text []byte) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	_, err = f.Write(text)
+	if err = unix.GiveToOwner(f, filepath.Dir(path)); err == nil {
+		_, err = f.Write(text)
+	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -100,7 +100,8 @@ func hosts(t *testing.T, s store.Store) {
 	add(t, s, batches)
 	add(t, s, []store.Batch{
 		{Host: "only-nodes", Run: "r", Number: 1, Nodes: []store.Node{{At: Start, Length: time.Second, CPUs: 2}}},
-		{Host: "only-windows", Run: "r", Number: 1, Windows: []store.Window{{At: Start, Length: time.Second, Workload: "/x"}}},
+		// One workload: its service and its binding change meanwhile.
+		{Host: "only-windows", Run: "r", Number: 1, Windows: []store.Window{{At: Start, Length: time.Second, Workload: "/x"}, {At: Start.Add(time.Second), Length: time.Second, Workload: "/x", Service: "x", Bound: []int{0}}}},
 	})
 	table := Ask(t, s, store.Question{Topic: store.Hosts, From: Start, Until: end(batches)})
 	if len(table.Rows) != 4 {
@@ -114,6 +115,9 @@ func hosts(t *testing.T, s store.Store) {
 		if Cell(t, table, i, "host") != want.host || !near(Cell(t, table, i, "apart_ratio"), want.apart) || Cell(t, table, i, "nodes") != want.nodes || Cell(t, table, i, "workloads") != want.workloads {
 			t.Errorf("row %d: %v, want %v", i, table.Rows[i], want)
 		}
+	}
+	if bound := Cell(t, table, 3, "bound_workloads"); bound != int64(1) || Cell(t, table, 2, "bound_workloads") != int64(0) {
+		t.Errorf("bound workloads: %v, %v", table.Rows[2], table.Rows[3])
 	}
 	bins := Ask(t, s, store.Question{Topic: store.HostBins, From: Start, Until: end(batches)})
 	if got := fmt.Sprint(column(t, bins, "apart_ratio"), column(t, bins, "hosts"), column(t, bins, "example")); got != "[0.1 0.2 <nil>] [1 1 2] [host-0 host-1 only-nodes]" {

@@ -190,7 +190,7 @@ var topics = map[store.Topic]topic{
 			{store.Column{Name: "remote_how", About: "how the remote access ratio is known: its weakest part"}, localHow, how},
 			as(instances, "nodes", "NUMA nodes"), as(instances, "workloads", "workloads seen"), as(instances, "bound_workloads", "workloads that homenode bound, at the time or a part of it"), lastSeen,
 		},
-		rows: hostRows,
+		rows: func(a asked) string { return hostRows(a, true) },
 	},
 	store.HostBins: {
 		sort: "apart_ratio", ascending: true, keys: []string{"apart_ratio", "remote_ratio"},
@@ -201,7 +201,7 @@ var topics = map[store.Topic]topic{
 		},
 		rows: func(a asked) string {
 			return fmt.Sprintf("SELECT apart_ratio, remote_ratio, count(*) AS hosts, min(b.host) AS example FROM (SELECT host, CASE WHEN apart >= 0 THEN %s ELSE NULL END AS apart_ratio, %s AS remote_ratio FROM (%s) t) b GROUP BY apart_ratio, remote_ratio",
-				a.binned("apart"), a.binned("(1 - "+local+")"), hostRows(a))
+				a.binned("apart"), a.binned("(1 - "+local+")"), hostRows(a, false))
 		},
 	},
 	store.Nodes: {
@@ -259,10 +259,18 @@ func (a asked) events(and string) string {
 }
 
 // hostRows joins hosts' nodes and workloads by adding them up, for in ClickHouse a join makes
-// zeros of what is not there.
-func hostRows(a asked) string {
+// zeros of what is not there. counted adds what a list of hosts has and a map has not: the
+// workloads have to be told apart for it.
+func hostRows(a asked, counted bool) string {
 	nodes := a.sums("nodes", "busy_s busy_cpus_s", "host node", map[string]string{"last": "max(f.at)"})
-	windows := a.sums("windows", forLocal+"bound_s", "host workload", map[string]string{"last": "max(f.at)"})
+	more := map[string]string{"last": "max(f.at)", "load": "0", "bound_load": "0"}
+	columns := forLocal
+	if counted {
+		columns += "bound_s"
+		more["load"] = "count(DISTINCT f.workload)"
+		more["bound_load"] = "count(DISTINCT CASE WHEN f.bound_s > 0 THEN f.workload ELSE NULL END)"
+	}
+	windows := a.sums("windows", columns, "host", more)
 	var zeros, sums []string
 	for _, c := range strings.Fields(forLocal) {
 		value, aggregate := "0.0", "sum"
@@ -274,7 +282,7 @@ func hostRows(a asked) string {
 	}
 	// Columns of a union are joined by their order.
 	ofNodes := fmt.Sprintf("SELECT n.host AS host, CASE WHEN n.t_busy_cpus_s > 0 THEN n.t_busy_s / n.t_busy_cpus_s ELSE -1.0 END AS busy, 1 AS node, 0 AS load, 0 AS bound_load, n.last AS last, %s FROM (%s) n", strings.Join(zeros, ", "), nodes)
-	ofWindows := fmt.Sprintf("SELECT w.host AS host, -1.0 AS busy, 0 AS node, 1 AS load, CASE WHEN w.t_bound_s > 0 THEN 1 ELSE 0 END AS bound_load, w.last AS last, w.t_%s FROM (%s) w", strings.Join(strings.Fields(forLocal), ", w.t_"), windows)
+	ofWindows := fmt.Sprintf("SELECT w.host AS host, -1.0 AS busy, 0 AS node, w.load AS load, w.bound_load AS bound_load, w.last AS last, w.t_%s FROM (%s) w", strings.Join(strings.Fields(forLocal), ", w.t_"), windows)
 	return fmt.Sprintf("SELECT h.host AS host, max(h.busy) - min(CASE WHEN h.busy < 0 THEN 1e9 ELSE h.busy END) AS apart, sum(h.node) AS nodes, sum(h.load) AS workloads, sum(h.bound_load) AS bound_workloads, max(h.last) AS last, %s FROM (%s UNION ALL %s) h GROUP BY h.host",
 		strings.Join(sums, ", "), ofNodes, ofWindows)
 }
