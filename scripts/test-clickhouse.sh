@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the conformance tests of the stores against a real ClickHouse: Debian's server, which
 # is old (18.16), on loopback in a folder of its own, ended afterwards. Where HOMENODE_CLICKHOUSE
-# names a server, that one is used. With a command, that is run instead of the tests.
+# names a server, that one is used. Then that server is killed while a hub writes to it:
+# HOMENODE_KILL_POINTS times. With a command, that is run instead of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -z "${HOMENODE_CLICKHOUSE:-}" ]; then
@@ -15,8 +16,12 @@ if [ -z "${HOMENODE_CLICKHOUSE:-}" ]; then
 	fi
 	work=$(mktemp -d)
 	server=
-	end() {
+	stop() {
 		[ -z "$server" ] || { kill "$server" 2>/dev/null || true; wait "$server" || true; }
+		server=
+	}
+	end() {
+		stop
 		rm -rf "$work"
 	}
 	trap end EXIT
@@ -54,4 +59,8 @@ if [ $# -gt 0 ]; then
 	"$@"
 else
 	go test -count=1 -timeout 30m -v ./internal/store/clickhouse
+	if [ -n "${server:-}" ]; then # the rest kills its server
+		stop
+		HOMENODE_CLICKHOUSE_CONFIG=$work/config.xml go test -count=1 -timeout 60m -run TestKilledServer -v ./cmd/homenode-hub
+	fi
 fi

@@ -62,7 +62,7 @@ piece strategies env HOMENODE_STRATEGIES=all go test -count=1 -timeout 60m -run 
 piece measured scripts/check-measured.sh
 piece model scripts/model.sh test
 piece profile scripts/bench-profile.sh
-piece clickhouse scripts/test-clickhouse.sh
+piece clickhouse env HOMENODE_KILL_POINTS=100 scripts/test-clickhouse.sh
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh
 {
 	echo "commit $commit, seed $seed, $(date -u +%Y-%m-%dT%H:%MZ)"

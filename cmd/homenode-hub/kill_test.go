@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 func beHub(dir string) error {
+	lease = clickhouseLease
 	c, err := hub.ReadConfig(filepath.Join(dir, "hub.yaml"))
 	if err != nil {
 		return err
@@ -85,6 +86,7 @@ func beAgent(dir string, first int) error {
 			time.Sleep(time.Millisecond)
 		}
 		fmt.Println("saved", i)
+		fmt.Println("sent", o.Status().Sent)
 	}
 }
 
@@ -124,66 +126,125 @@ func (p *process) kill() {
 	p.ended.Wait()
 }
 
+// killed are a hub and an agent that end at random moments, and what the spool had.
+type killed struct {
+	t     *testing.T
+	dir   string
+	h, a  *process
+	mu    sync.Mutex
+	saved map[string]bool
+	last  int
+	sent  int
+}
+
+func startKilled(t *testing.T, storeLine string) *killed {
+	t.Helper()
+	k := &killed{t: t, dir: prepare(t, storeLine), saved: map[string]bool{}}
+	k.h, k.a = start(t, "hub "+k.dir, k.heard), start(t, fmt.Sprint("agent ", k.dir, " ", 1), k.heard)
+	return k
+}
+
+func (k *killed) heard(text string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n, ok := strings.CutPrefix(text, "saved "); ok {
+		k.saved["/w"+n] = true
+		i, _ := strconv.Atoi(n)
+		k.last = max(k.last, i)
+	}
+	if n, ok := strings.CutPrefix(text, "sent "); ok {
+		k.sent, _ = strconv.Atoi(n)
+	}
+}
+
+// sentSoFar is how many batches the agent that runs has got rid of.
+func (k *killed) sentSoFar() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sent
+}
+
+// waitSent waits until batches arrive.
+func (k *killed) waitSent() int {
+	k.t.Helper()
+	before := k.sentSoFar()
+	for range 1200 {
+		if now := k.sentSoFar(); now > before {
+			return now
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	k.t.Fatal("no batch arrived within two minutes")
+	return 0
+}
+
+// again starts an agent anew. A window that was not heard of may be in the spool, too: its
+// number is not used again.
+func (k *killed) again() {
+	k.mu.Lock()
+	k.last += 1000
+	next := k.last
+	k.mu.Unlock()
+	k.a = start(k.t, fmt.Sprint("agent ", k.dir, " ", next), k.heard)
+}
+
+// drain lets a last agent send everything, and ends the hub.
+func (k *killed) drain() {
+	k.t.Helper()
+	k.a.kill()
+	drained := ""
+	start(k.t, fmt.Sprint("agent ", k.dir, " 0"), func(text string) { drained += text }).ended.Wait()
+	k.h.kill()
+	if len(k.saved) == 0 {
+		k.t.Fatal("nothing was compared: no window reached the spool")
+	}
+	// What a kill cut off was not in the spool yet, so it is counted and not missed.
+	if !strings.HasPrefix(drained, "drained") || strings.Contains(drained, outbox.DropDamaged) || strings.Contains(drained, outbox.DropRefused) {
+		k.t.Errorf("the last agent said %q", drained)
+	}
+	k.t.Logf("%d windows were in the spool; %s", len(k.saved), drained)
+}
+
+func killPoints(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("HOMENODE_KILL_POINTS")); err == nil {
+		return n
+	}
+	return usual
+}
+
 // Hub with its store, and agent, are killed at random moments. In the end everything that
 // the spool had is in the store, once. test-full has 100 of these moments.
 func TestKilledAnywhere(t *testing.T) {
-	points := 6
-	if n, err := strconv.Atoi(os.Getenv("HOMENODE_KILL_POINTS")); err == nil {
-		points = n
-	}
-	dir := prepare(t)
-	saved, last := map[string]bool{}, 0
-	var mu sync.Mutex
-	heard := func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if n, ok := strings.CutPrefix(text, "saved "); ok {
-			saved["/w"+n] = true
-			i, _ := strconv.Atoi(n)
-			last = max(last, i)
-		}
-	}
-	next := func() int { // a window that was not heard of may be there, too: its number is not used again
-		mu.Lock()
-		defer mu.Unlock()
-		last += 1000
-		return last
-	}
-	h, a := start(t, "hub "+dir, heard), start(t, fmt.Sprint("agent ", dir, " ", 1), heard)
+	k := startKilled(t, "sqlite: DIR/status.db")
 	killed := map[string]int{}
-	for range points {
+	for range killPoints(6) {
 		time.Sleep(time.Duration(20+rand.IntN(400)) * time.Millisecond)
 		which := []string{"hub", "agent", "both"}[rand.IntN(3)]
 		killed[which]++
 		if which != "agent" {
-			h.kill()
+			k.h.kill()
 		}
 		if which != "hub" {
-			a.kill()
-			a = start(t, fmt.Sprint("agent ", dir, " ", next()), heard)
+			k.a.kill()
+			k.again()
 		}
 		if which != "agent" {
 			time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
-			h = start(t, "hub "+dir, heard)
+			k.h = start(t, "hub "+k.dir, k.heard)
 		}
 	}
-	a.kill()
-	drained := ""
-	d := start(t, fmt.Sprint("agent ", dir, " 0"), func(text string) { drained += text })
-	d.ended.Wait()
-	h.kill()
-	if len(saved) == 0 {
-		t.Fatal("nothing was compared: no window reached the spool")
+	k.drain()
+	t.Logf("killed %v", killed)
+	s, err := sqlite.Open(context.Background(), filepath.Join(k.dir, "status.db"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	// What a kill cut off was not in the spool yet, so it is counted and not missed.
-	if !strings.HasPrefix(drained, "drained") || strings.Contains(drained, outbox.DropDamaged) || strings.Contains(drained, outbox.DropRefused) {
-		t.Errorf("the last agent said %q", drained)
-	}
-	t.Logf("killed %v; %d windows were in the spool; %s", killed, len(saved), drained)
-	compare(t, filepath.Join(dir, "status.db"), saved)
+	defer s.Close()
+	compare(t, s, k.saved, "SELECT workload, count(*) FROM events GROUP BY workload",
+		"SELECT s.workload, count(*) FROM windows w JOIN series s ON s.id = w.series GROUP BY s.workload")
 }
 
-func prepare(t *testing.T) (dir string) {
+func prepare(t *testing.T, storeLine string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -193,7 +254,7 @@ func prepare(t *testing.T) (dir string) {
 	at := l.Addr().String()
 	_ = l.Close()
 	clitest.WriteFile(t, filepath.Join(dir, "address"), at)
-	clitest.WriteFile(t, filepath.Join(dir, "hub.yaml"), fmt.Sprintf("listen: %s\npage: ''\nnames: [127.0.0.1]\nauthority: %s/ca\nsqlite: %s/status.db\n", at, dir, dir))
+	clitest.WriteFile(t, filepath.Join(dir, "hub.yaml"), strings.NewReplacer("DIR", dir).Replace(fmt.Sprintf("listen: %s\npage: ''\nnames: [127.0.0.1]\nauthority: DIR/ca\n%s\n", at, storeLine)))
 	authority, err := ca.Open(filepath.Join(dir, "ca"), true)
 	if err != nil {
 		t.Fatal(err)
@@ -206,17 +267,9 @@ func prepare(t *testing.T) (dir string) {
 }
 
 // compare: a decision is a row of its own each time that it is written, so twice shows.
-func compare(t *testing.T, file string, saved map[string]bool) {
+func compare(t *testing.T, s store.Store, saved map[string]bool, decisions, windows string) {
 	t.Helper()
-	s, err := sqlite.Open(context.Background(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for what, query := range map[string]string{
-		"decisions": "SELECT workload, count(*) FROM events GROUP BY workload",
-		"windows":   "SELECT s.workload, count(*) FROM windows w JOIN series s ON s.id = w.series GROUP BY s.workload",
-	} {
+	for what, query := range map[string]string{"decisions": decisions, "windows": windows} {
 		table, err := s.SQL(context.Background(), query, 1_000_000)
 		if err != nil {
 			t.Fatal(err)

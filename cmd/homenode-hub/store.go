@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"homenode/internal/hub"
 	"homenode/internal/kernel/unix"
@@ -20,6 +21,10 @@ import (
 	"homenode/internal/store/clickhouse"
 	"homenode/internal/store/sqlite"
 )
+
+// lease is how long a write to ClickHouse may take; 0: what the store has. A batch whose write
+// was cut off may have to wait for it. Tests have less patience.
+var lease time.Duration
 
 // openStore opens the store of a hub. A server that does not answer is not an error: agents
 // keep what they have until it does.
@@ -71,7 +76,7 @@ const (
 )
 
 func clickhouseOptions(c hub.ClickHouse) (clickhouse.Options, error) {
-	o := clickhouse.Options{Address: c.Address, Database: c.Database, User: c.User}
+	o := clickhouse.Options{Address: c.Address, Database: c.Database, User: c.User, Lease: lease}
 	if c.Password != "" {
 		text, err := unix.ReadAtMost(c.Password, mostPassword)
 		if err != nil {
