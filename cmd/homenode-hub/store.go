@@ -34,7 +34,7 @@ func openStore(ctx context.Context, c hub.Config, log *slog.Logger) (store.Store
 		if err != nil {
 			return nil, err
 		}
-		s := store.NewLater(func(ctx context.Context) (store.Store, error) { return openClickHouse(ctx, o) })
+		s := store.NewLater(func(ctx context.Context) (store.Store, error) { return openClickHouse(ctx, o) }, time.Now)
 		if err := s.Try(ctx); err != nil {
 			log.Error("store", "error", err, "then", "agents keep their windows until it answers")
 		}

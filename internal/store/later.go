@@ -30,9 +30,9 @@ var _ Store = (*Later)(nil)
 // openLimit is how long one attempt to open a store may take.
 const openLimit = 20 * time.Second
 
-// NewLater is a store that open opens.
-func NewLater(open func(context.Context) (Store, error)) *Later {
-	return &Later{open: open, every: 5 * time.Second, now: time.Now}
+// NewLater is a store that open opens. now is the clock.
+func NewLater(open func(context.Context) (Store, error), now func() time.Time) *Later {
+	return &Later{open: open, every: 5 * time.Second, now: now}
 }
 
 // Try opens the store now, if it is not open.

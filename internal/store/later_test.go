@@ -34,8 +34,7 @@ func TestLater(t *testing.T) {
 			return nil, errors.New("connection refused")
 		}
 		return &behind, nil
-	})
-	l.now = func() time.Time { return now }
+	}, func() time.Time { return now })
 	busy := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "refused") {

@@ -86,6 +86,9 @@ func askProgram(ctx context.Context, limit time.Duration, path string, args []st
 	if ctx.Err() != nil {
 		return c, fmt.Errorf("%s %s did not end within %v", path, strings.Join(args, " "), limit)
 	}
+	if out.over || errs.over {
+		return c, fmt.Errorf("%s %s: its answer has more than %d bytes", path, strings.Join(args, " "), maxAnswer)
+	}
 	if err := json.Unmarshal(out.text, &c); err != nil {
 		said, _, _ := strings.Cut(strings.TrimSpace(string(errs.text)), "\n")
 		return agent.Check{}, fmt.Errorf("%s %s: %w: %q", path, strings.Join(args, " "), cmp.Or(ran, err), said)
@@ -93,11 +96,14 @@ func askProgram(ctx context.Context, limit time.Duration, path string, args []st
 	return c, nil
 }
 
-// bounded keeps the first maxAnswer bytes.
-type bounded struct{ text []byte }
+// bounded keeps at most maxAnswer bytes. Who writes more is not read further.
+type bounded struct {
+	text []byte
+	over bool
+}
 
 func (l *bounded) Write(p []byte) (int, error) {
-	if len(l.text)+len(p) > maxAnswer {
+	if l.over = len(l.text)+len(p) > maxAnswer; l.over {
 		return 0, fmt.Errorf("more than %d bytes", maxAnswer)
 	}
 	l.text = append(l.text, p...)

@@ -47,7 +47,8 @@ func TestAsk(t *testing.T) {
 		"it hangs":        {"sleep 60 & wait", "did not end within"},
 		"no JSON":         {"echo this", "invalid character"},
 		"it fails":        {"echo 'homenode: no such file' >&2; echo more >&2; exit 2", `exit status 2: "homenode: no such file"`},
-		"it floods":       {"yes", "did not end within"},
+		"it floods":       {"yes", "more than 16777216 bytes"},
+		"it complains":    {"yes >&2", "more than 16777216 bytes"},
 		"it tells no one": {`[ -z "$NOTIFY_SOCKET" ] && echo {}`, ""},
 	} {
 		t.Setenv("NOTIFY_SOCKET", "/run/there")
