@@ -149,10 +149,15 @@ func TestLabMigrateEveryKind(t *testing.T) {
 	files := []string{"/scratch/mig-a", "/dev/shm/mig-s", "/bin/homenode-load", "/tmp/shmtouch"}
 	before := countPages(t, g, "mig", files...)
 	atHome(t, "before", before, 0, migration.Anon, migration.THP, migration.Hugetlb, migration.File)
+	toMove := unit.Bytes(0) // the kernel put a little of the files and of its programs on node 1
+	for _, k := range migration.Kinds() {
+		row, _ := before.Of(k)
+		toMove += row.Elsewhere(set.NodeSet{}, set.FromNodes(1))
+	}
 	plan, _ := migrates(t, g, "--cgroup /mig --to 1 --dry-run", 0)
 	sameCensus(t, "dry run", plan.Before, before)
 	sameCensus(t, "after a dry run", countPages(t, g, "mig", files...), before)
-	if plan.Outcome != migration.Planned || plan.Result.Known() || plan.Estimate.Bytes < before.Total()*98/100 {
+	if plan.Outcome != migration.Planned || plan.Result.Known() || plan.Estimate.Bytes < toMove*98/100 {
 		t.Errorf("dry run: %+v", plan)
 	}
 	report, _ := migrates(t, g, "--cgroup /mig --to 1 --rate max", 0)
@@ -161,7 +166,7 @@ func TestLabMigrateEveryKind(t *testing.T) {
 	result, _ := report.Result.Get()
 	sameCensus(t, "after", census, after)
 	atHome(t, "after", after, 1, migration.Kinds()...)
-	if report.Outcome != migration.Complete || result.Moved() < before.Total()*98/100 || !result.Complete || !strings.Contains(report.Clock, "model") {
+	if report.Outcome != migration.Complete || result.Moved() < toMove*98/100 || !result.Complete || !strings.Contains(report.Clock, "model") {
 		t.Errorf("outcome %s by the %s: %+v", report.Outcome, report.Clock, result)
 	}
 	again, _ := migrates(t, g, "--cgroup /mig --to 1", 4)
