@@ -293,7 +293,22 @@ func (s *Store) attemptsOf(ctx context.Context, keys []key) (map[key][]uint64, e
 
 // insertAll inserts rows, then keys.
 func (s *Store) insertAll(ctx context.Context, batches []store.Batch, keys []key, attempt uint64) error {
-	var windows, nodes, events, marks block
+	windows, nodes, events := blocksOf(batches, attempt)
+	var marks block
+	for _, k := range keys {
+		marks.row().u64(k.key, k.rest, attempt)
+	}
+	return errors.Join(
+		s.insert(ctx, "windows ("+windowColumns+")", windows),
+		s.insert(ctx, "nodes (host, node, at, "+strings.Join(tables.NodeColumns, ", ")+", attempt)", nodes),
+		s.insert(ctx, "events (at, host, type, workload, service, kind, nodes, dry_run, state, rule, sentence, attempt)", events),
+		s.insert(ctx, "batches (key, rest, attempt)", marks))
+}
+
+var windowColumns = "series, place, host, workload, service, owner, name, at, " + strings.Join(slices.Concat(tables.WindowColumns, tables.LastColumns), ", ") + ", attempt"
+
+// blocksOf are the rows of batches, by table.
+func blocksOf(batches []store.Batch, attempt uint64) (windows, nodes, events block) {
 	for _, b := range batches {
 		place := hash(b.Host)
 		for _, w := range b.Windows {
@@ -321,12 +336,5 @@ func (s *Store) insertAll(ctx context.Context, batches []store.Batch, keys []key
 			r.u64(attempt)
 		}
 	}
-	for _, k := range keys {
-		marks.row().u64(k.key, k.rest, attempt)
-	}
-	return errors.Join(
-		s.insert(ctx, "windows (series, place, host, workload, service, owner, name, at, "+strings.Join(slices.Concat(tables.WindowColumns, tables.LastColumns), ", ")+", attempt)", windows),
-		s.insert(ctx, "nodes (host, node, at, "+strings.Join(tables.NodeColumns, ", ")+", attempt)", nodes),
-		s.insert(ctx, "events (at, host, type, workload, service, kind, nodes, dry_run, state, rule, sentence, attempt)", events),
-		s.insert(ctx, "batches (key, rest, attempt)", marks))
+	return windows, nodes, events
 }
