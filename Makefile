@@ -127,7 +127,7 @@ bench-count: build ## what counting events per cgroup costs at context switches:
 bench-arena: build ## all policies on all machines, the papers' experiments, and the targets: build/bench/arena.html
 	@scripts/bench-arena.sh
 
-bench-store: ## the status database in SQLite after a month of a host: build/bench/store.log
+bench-store: ## the status database: a month of a host in SQLite, five million windows in ClickHouse: build/bench/store.log
 	@scripts/bench-store.sh
 
 bench-fleet: ## the fleet's page over stores of 100,000 hosts: build/bench/fleet.log

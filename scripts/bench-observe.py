@@ -8,9 +8,10 @@ PERIOD, FAST, MANY = env("PERIOD", 10), env("FAST_PERIOD", 0.5), int(env("MANY",
 WARM = 5.5  # periods before the first reading of the clock: new workloads are looked at closely twice
 LIMIT = 0.10  # % of one CPU
 NAME = f"homenode-bench-{os.getpid()}-"
-HOMENODE, CADVISOR, LOADS = os.environ.get("HOMENODE", "build/homenode"), "build/bench/cadvisor", "build/bench/bench-observe"
+HOMENODE, HUB, CADVISOR, LOADS = os.environ.get("HOMENODE", "build/homenode"), "build/homenode-hub", "build/bench/cadvisor", "build/bench/bench-observe"
 HIERARCHIES = ["", "unified", "cpuset", "cpu", "cpuacct", "cpu,cpuacct", "memory", "perf_event", "pids"]
-ARMS = os.environ.get("ARMS", "homenode,cadvisor least,cadvisor default,homenode 128 rounds").split(",")
+ARMS = os.environ.get("ARMS", "homenode,homenode sending,cadvisor least,cadvisor default,homenode 128 rounds").split(",")
+SENDING = 1.1  # limit: CPU time with a hub relative to that without
 
 
 def hierarchies():
@@ -104,10 +105,27 @@ services: [{{name: bench, match: "/{NAME}*", approved: true, target_local_ratio:
 """
 
 
-def homenode(state, period):
+@contextlib.contextmanager
+def hub(wanted):
+    """A hub with an embedded store; yields what it tells an agent to have in its
+    configuration."""
+    if not wanted:
+        yield ""
+        return
+    with tempfile.TemporaryDirectory() as d, child([HUB, "dev", "--dir", d, "--listen", "127.0.0.1:0", "--page", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as p:
+        said = ""
+        while "certificate:" not in said:
+            line = p.stdout.readline()
+            if not line:
+                sys.exit(f"bench-observe: the hub ended: exit code {p.wait()}")
+            said += line
+        yield said[said.index("\nhub:") + 1:]
+
+
+def homenode(state, period, sending):
     file = os.path.join(state, "agent.yaml")
     with open(file, "w") as f:
-        f.write(config(state, period))
+        f.write(config(state, period) + sending)
     return [HOMENODE, "agent", "--dry-run", "--config", file, "--state", os.path.join(state, "state")]
 
 
@@ -148,10 +166,10 @@ def started(state, p):
 
 def run(arm, log):
     """One turn of one arm: CPU time, and the evidence that it did its work."""
-    with tempfile.TemporaryDirectory() as state, open(log, "w+") as err:
+    with tempfile.TemporaryDirectory() as state, open(log, "w+") as err, hub(arm.endswith("sending")) as sending:
         own = arm.startswith("homenode")
         period, rounds = (FAST, MANY) if arm.endswith("rounds") else (PERIOD, ROUNDS)
-        args = homenode(state, period) if own else cadvisor("cpu,percpu,memory,memory_numa,cpuset" if arm.endswith("least") else "")
+        args = homenode(state, period, sending) if own else cadvisor("cpu,percpu,memory,memory_numa,cpuset" if arm.endswith("least") else "")
         with child(args, stdout=err, stderr=subprocess.STDOUT) as p:
             if own:
                 started(state, p)
@@ -167,6 +185,10 @@ def run(arm, log):
                 r["rounds"] = status["rounds"] - seen
                 r["round_ms"] = cpu / max(1, r["rounds"]) * 1e3
                 r.update(known(status))
+                if sending:
+                    r["sent"], r["waiting"] = status["hub"]["sent_batches"], status["hub"]["waiting_batches"]
+                    if r["sent"] < r["rounds"] or r["waiting"] > 1:
+                        sys.exit(f"bench-observe: the hub has {r['sent']} batches of {r['rounds']} rounds, and {r['waiting']} wait: {status['hub']}")
             else:
                 p.send_signal(signal.SIGUSR1)
                 time.sleep(1)
@@ -209,12 +231,15 @@ def judge(out, arms):
     for arm in arms:
         turns = [r["percent"] for r in out["runs"] if r["arm"] == arm]
         share[arm] = {"median": statistics.median(turns), "least": min(turns), "most": max(turns)}
-    own = max(share[a]["median"] for a in arms if a.startswith("homenode"))
+    own = max(share[a]["median"] for a in arms if a.startswith("homenode") and a != "homenode sending")
     peer = share.get("cadvisor least", {}).get("median")
     out["percent"] = share
     out["targets"] = [{"name": "observing, % of one CPU", "value": own, "limit": LIMIT, "met": own <= LIMIT}]
     if peer is not None:
         out["targets"].append({"name": "observing, of cAdvisor's least", "value": own / peer, "limit": 1, "met": own < peer})
+    if "homenode sending" in share:
+        value = share["homenode sending"]["median"] / share["homenode"]["median"]
+        out["targets"].append({"name": "observing and sending to a hub, of observing", "value": value, "limit": SENDING, "met": value <= SENDING})
     if "cadvisor default" in share:
         out["of_cadvisor_default"] = own / share["cadvisor default"]["median"]
     with open("build/bench/observe.json", "w") as f:

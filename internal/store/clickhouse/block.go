@@ -10,10 +10,16 @@ import (
 
 // block gathers rows by column, as the protocol sends them.
 type block struct {
-	columns []any // []uint64, []int64, []float64, []string or []uint8
+	columns []column
 	at      int
 	rows    int
 }
+
+type column interface{ all() any } // []uint64, []int64, []float64, []string or []uint8
+
+type columnOf[T any] struct{ values []T }
+
+func (c *columnOf[T]) all() any { return c.values }
 
 // row begins a row; its cells follow in the order of the columns.
 func (b *block) row() *block {
@@ -25,9 +31,10 @@ func (b *block) row() *block {
 func put[T any](b *block, values ...T) {
 	for _, v := range values {
 		if b.at == len(b.columns) {
-			b.columns = append(b.columns, []T(nil))
+			b.columns = append(b.columns, new(columnOf[T]))
 		}
-		b.columns[b.at] = append(b.columns[b.at].([]T), v)
+		c := b.columns[b.at].(*columnOf[T])
+		c.values = append(c.values, v)
 		b.at++
 	}
 }
@@ -54,7 +61,7 @@ func (s *Store) insert(ctx context.Context, into string, b block) error {
 		return err
 	}
 	for i, column := range b.columns {
-		if err := batch.Column(i).Append(column); err != nil {
+		if err := batch.Column(i).Append(column.all()); err != nil {
 			return errors.Join(fmt.Errorf("column %d: %w", i, err), batch.Abort())
 		}
 	}
