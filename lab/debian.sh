@@ -51,7 +51,7 @@ eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::ht
 [ -z "${https_proxy:-}" ] || export https_proxy
 say "building Debian with systemd and containerd (some minutes, log in build/lab/debian.log)"
 echo "$sources" | mmdebstrap --mode=root --variant=essential --skip=check/qemu \
-	--include=systemd,systemd-sysv,dbus,containerd,runc,docker.io,kmod,mount,procps \
+	--include=systemd,systemd-sysv,dbus,containerd,runc,docker.io,iproute2,kmod,mount,procps \
 	--aptopt='Apt::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
 	--dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
@@ -85,7 +85,7 @@ systemctl enable containerd.service homenode-guest.service homenode-shell.servic
 modules=$out/root/lib/modules/$abi
 lib=$tree/usr/lib/modules/$abi
 mkdir -p "$lib"
-for m in autofs4 overlay; do
+for m in autofs4 overlay failover net_failover virtio_net; do
 	ko=$(find "$modules/kernel" -name "$m.ko")
 	[ -n "$ko" ] || fail "kernel $abi has no module $m"
 	mkdir -p "$lib/${ko#"$modules"/}" && rmdir "$lib/${ko#"$modules"/}" && cp "$ko" "$lib/${ko#"$modules"/}"

@@ -244,17 +244,28 @@ func TestKilledAnywhere(t *testing.T) {
 		"SELECT s.workload, count(*) FROM windows w JOIN series s ON s.id = w.series GROUP BY s.workload")
 }
 
-func prepare(t *testing.T, storeLine string) (dir string) {
+// freePort is an address that can be listened at now.
+func freePort(t *testing.T) string {
 	t.Helper()
-	dir = t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := l.Addr().String()
-	_ = l.Close()
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// prepare makes a folder with a hub's configuration and authority, and with the certificate of
+// a host. The page has an address only with a line of its own.
+func prepare(t *testing.T, storeLine string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	at := freePort(t)
+	if !strings.Contains(storeLine, "page: ") {
+		storeLine += "\npage: ''"
+	}
 	clitest.WriteFile(t, filepath.Join(dir, "address"), at)
-	clitest.WriteFile(t, filepath.Join(dir, "hub.yaml"), strings.NewReplacer("DIR", dir).Replace(fmt.Sprintf("listen: %s\npage: ''\nnames: [127.0.0.1]\nauthority: DIR/ca\n%s\n", at, storeLine)))
+	clitest.WriteFile(t, filepath.Join(dir, "hub.yaml"), strings.NewReplacer("DIR", dir).Replace(fmt.Sprintf("listen: %s\nnames: [127.0.0.1]\nauthority: DIR/ca\n%s\n", at, storeLine)))
 	authority, err := ca.Open(filepath.Join(dir, "ca"), true)
 	if err != nil {
 		t.Fatal(err)

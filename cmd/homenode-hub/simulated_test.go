@@ -44,10 +44,7 @@ const simulatedPeriod = 10 * time.Second
 
 func newSimulated(seed uint64) (*simulated, error) {
 	b, _ := catalog.MachineNamed(catalog.DualSkylake)
-	m, y, err := b.Machine()
-	if err != nil {
-		return nil, err
-	}
+	m, y := b.Make()
 	w, err := sim.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: catalog.ServiceMix(m, y, seed), Seed: seed, Start: time.Now().Add(-2 * time.Hour)})
 	return &simulated{w, map[string]told{}}, err
 }
@@ -78,12 +75,14 @@ func (*simulated) Close() {}
 
 // runAgent runs an agent on a simulated server, and waits until the hub has all.
 func (s *simulated) runAgent(ctx context.Context, dir, host string, rounds uint64) error {
-	c := agent.DefaultConfig()
+	c, err := agent.ParseConfig([]byte("{}"), "")
+	if err != nil {
+		return err
+	}
 	c.StateDir = filepath.Join(dir, host)
-	c.Cgroups = []string{"/*", "/*/*"}
 	c.Hub = outbox.Config{Address: "https://" + address(dir), CA: filepath.Join(dir, "hub-ca.pem"), Certificate: filepath.Join(dir, host+".pem"), Spool: filepath.Join(dir, host, "spool"), Budget: 64 * unit.MiB}
 	log := slog.New(slog.DiscardHandler)
-	a, err := agent.New(ctx, agent.Options{Config: c, Rounds: rounds, Log: log, Play: s})
+	a, err := agent.New(ctx, agent.Options{Config: c, Rounds: rounds, Log: log, Play: s, PlayToHub: true})
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func TestSimulatedFleet(t *testing.T) {
 
 func sameSums(t *testing.T, s store.Store, host string, want map[string]told) (windows float64) {
 	t.Helper()
-	table, err := s.SQL(t.Context(), "SELECT s.workload, sum(windows), sum(cpu_s), sum(local_reads), sum(reads) FROM windows w JOIN series s ON s.id = w.series JOIN hosts h ON h.id = s.host WHERE h.host = '"+host+"' GROUP BY s.workload", 100_000)
+	table, err := s.SQL(t.Context(), "SELECT s.workload, sum(windows), sum(cpu_s), sum(local_reads), sum(reads), min(reads_how) FROM windows w JOIN series s ON s.id = w.series WHERE s.host = '"+host+"' GROUP BY s.workload", 100_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +175,9 @@ func sameSums(t *testing.T, s store.Store, host string, want map[string]told) (w
 				t.Errorf("%s %s: the store has %v, the simulator told %+v", host, id, got, w)
 				break
 			}
+		}
+		if how, _ := row[5].(float64); w.reads > 0 && how != float64(unit.HowModelled) {
+			t.Errorf("%s %s: its reads are known as %v, want modelled", host, id, row[5])
 		}
 		windows += got[0]
 	}

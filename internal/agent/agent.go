@@ -46,8 +46,11 @@ type Options struct {
 	// changed.
 	Relog func(LogConfig)
 	// Play replaces this host as the source of windows. Nothing is acted upon
-	// then.
+	// then, and no hub hears of it.
 	Play Reader
+	// PlayToHub sends what is played to the configuration's hub all the same. Its certificate
+	// must be that of a host that exists only here.
+	PlayToHub bool
 	// Handed is what the program before this one handed over, in the same process; nil: it
 	// was started anew.
 	Handed []byte
@@ -152,7 +155,11 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 func (a *Agent) open(ctx context.Context) error {
 	if a.o.Play != nil {
 		a.reader, a.apply, a.labels.Off = a.o.Play, asIfDone{}, true
+		to := a.o.Config.Hub.Address
 		a.o.Config = playConfig(a.o.Config)
+		if a.o.PlayToHub {
+			a.o.Config.Hub.Address = to
+		}
 		return os.MkdirAll(a.o.Config.StateDir, 0o755)
 	}
 	if !a.observing() {

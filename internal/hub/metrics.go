@@ -15,6 +15,7 @@ const (
 	reasonRevoked = "revoked_client"
 	reasonToken   = "token"
 	reasonStore   = "store" // the store does not take these rows, ever
+	reasonBusy    = "busy"  // the store takes no rows now: deferred
 )
 
 type metrics struct {
@@ -43,11 +44,11 @@ func newMetrics(h *Server) *metrics {
 	m.kept = counter("batches_kept_total", "Batches that the store took.")
 	m.duplicate = counter("batches_duplicate_total", "Batches that the store had before.")
 	m.busy = counter("busy_total", "Requests that were told to come back later.")
-	reasons := []string{reasonUnknown, reasonExpired, reasonRevoked, reasonToken, reasonStore}
+	reasons := []string{reasonUnknown, reasonExpired, reasonRevoked, reasonToken, reasonStore, reasonBusy}
 	for _, r := range wire.Reasons {
 		reasons = append(reasons, string(r))
 	}
-	m.refused = vec("refused_total", "Batches, clients and tokens that were refused, by reason; newer: deferred.", "reason", reasons...)
+	m.refused = vec("refused_total", "Batches, clients and tokens that were refused, by reason; newer and busy: deferred.", "reason", reasons...)
 	m.rows = vec("rows_total", "Rows that arrived, those of duplicates included.", "kind", "node", "window", "decision", "outcome")
 	m.storeErrors = counter("store_errors_total", "Writes that the store did not take.")
 	m.enrolled = counter("enrolled_total", "Certificates given for a token.")

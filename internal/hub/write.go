@@ -100,6 +100,9 @@ func (h *Server) writeOnce(ctx context.Context, batches []store.Batch) error {
 		if ctx.Err() != nil {
 			err = errors.Join(store.ErrBusy, err)
 		}
+		if errors.Is(err, store.ErrBusy) { // of the hub, not of a host: it would be of all hosts
+			h.refused("", "", reasonBusy, err.Error())
+		}
 		return err
 	}
 	h.metrics.kept.Add(float64(added))

@@ -39,6 +39,9 @@ func (o Options) complete() (Options, error) {
 	limit := busyboxLimit
 	switch o.Guest {
 	case Busybox:
+		if o.Network {
+			return o, fmt.Errorf("boot lab: guest %s has no network: use guest %s", Busybox, Debian)
+		}
 	case Debian:
 		limit = debianLimit
 		if err := o.checkDebian(); err != nil {
@@ -72,15 +75,19 @@ func (o Options) checkDebian() error {
 // debianSerial identifies the disk for lab/guest/init.
 const debianSerial = "homenode-root"
 
-// debianArgs are the disk, whose writes QEMU keeps in an unnamed file, and the
-// bus that the disk is on. They come last, so that the other disks keep their
+// debianArgs are the disk, whose writes QEMU keeps in an unnamed file, the bus that the disk
+// is on, and the network card if there is one. They come last, so that the other disks keep their
 // names.
 func debianArgs(p bootPlan) []string {
 	device := "virtio-blk-pci,drive=root,serial=" + debianSerial
 	if !p.hmat {
 		device += ",bus=near"
 	}
-	return []string{"-drive", "file=" + p.assets.Debian + ",format=raw,if=none,id=root,snapshot=on", "-device", device}
+	args := []string{"-drive", "file=" + p.assets.Debian + ",format=raw,if=none,id=root,snapshot=on", "-device", device}
+	if p.net {
+		args = append(args, "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net")
+	}
+	return args
 }
 
 // Check returns what Boot would refuse, before anything is started.

@@ -37,6 +37,9 @@ type Options struct {
 	// Flat hides the nodes from the guest's kernel (numa=off): the kernel sees one
 	// node, while the model still has the shape's. Such a guest cannot be calibrated.
 	Flat bool
+	// Network gives the Debian guest a network card, eth0 10.0.2.15, which the guest sets up
+	// itself. The host's loopback is 10.0.2.2 there.
+	Network bool
 	// HMAT makes the firmware report the shape's latencies and bandwidths.
 	HMAT bool
 	// Counters is how many general-purpose counters a CPU's PMU has. Hardware has 4
@@ -101,7 +104,7 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 }
 
 func (o Options) plan(dir string) bootPlan {
-	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters, personality: o.Personality}
+	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, net: o.Network, hmat: o.HMAT, counters: o.Counters, personality: o.Personality}
 }
 
 // endOf is the end of a file of the run; "" = the file is empty, or missing.

@@ -39,6 +39,7 @@ type bootPlan struct {
 	cgroup string // "v1" or "v2"
 	shell  bool   // a prompt on this terminal instead of the server
 	flat   bool   // Options.Flat
+	net    bool   // Options.Network
 	hmat   bool   // Options.HMAT
 
 	counters    int    // Options.Counters

@@ -2,7 +2,7 @@
 
 // Package outbox keeps what an agent saw until the hub has it.
 //
-//	round ── Offer (never waits) ──▶ queue ──▶ pack ──▶ spool (fsync) ──▶ Send ──▶ settled: forgotten
+//	round ── Offer (never waits) ──▶ queue ──▶ pack ──▶ spool ──▶ Send ──▶ settled: forgotten
 //	                                             │           └ back-off while the hub is away
 //	                                             └ over budget: the oldest go first, counted
 //

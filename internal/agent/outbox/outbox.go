@@ -21,6 +21,10 @@ import (
 // never waits.
 const mostQueued = 32
 
+// sendTogether is how many windows wait for each other: with windows of 10 s, as long as the
+// orders.
+const sendTogether = 6
+
 // Outbox sends what an agent saw. It is safe for concurrent use.
 type Outbox struct {
 	c     Config
@@ -28,7 +32,7 @@ type Outbox struct {
 	run   string
 	queue chan store.Batch
 	spool *Spool
-	more  chan struct{} // the spool has a new entry
+	more  chan struct{} // the spool has what is to be sent now
 	saved atomic.Uint64
 	clock clock
 
@@ -126,7 +130,7 @@ func (o *Outbox) Close() {
 // keep packs batches and writes them to the spool.
 func (o *Outbox) keep() {
 	var p wire.Packer
-	number, failing := uint64(0), false
+	number, failing, first := uint64(0), false, true
 	for b := range o.queue {
 		b.Run, b.Number = o.run, number+1
 		for _, part := range wire.Split(b) {
@@ -147,12 +151,20 @@ func (o *Outbox) keep() {
 				o.saved.Store(number)
 			}
 		}
-		select {
-		case o.more <- struct{}{}:
-		default:
+		// A request costs more than what is in it, so windows go a minute at a time: with the
+		// orders, or together. The first, and a decision, go at once.
+		if first || len(b.Decisions) > 0 || o.spool.Status().Waiting >= sendTogether {
+			select {
+			case o.more <- struct{}{}:
+			default:
+			}
 		}
+		first = false
 	}
 }
+
+// Put is Offer for a caller that can wait: until there is room.
+func (o *Outbox) Put(b store.Batch) { o.queue <- b }
 
 // Saved is the number of the last batch that is in the spool: a crash loses none up to it.
 func (o *Outbox) Saved() uint64 { return o.saved.Load() }

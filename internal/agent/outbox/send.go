@@ -26,7 +26,7 @@ const (
 )
 
 // send is the one sender: the oldest entries first, until there are none; then it waits for
-// the next window.
+// more, or until the orders are due.
 func (o *Outbox) send(ctx context.Context) {
 	var orders, renewal time.Time // when each is due
 	failures := 0

@@ -24,7 +24,8 @@ import (
 //
 //	bytes 0–3 length of the content · 4–7 CRC-32C of all that follows · 8–15 number · content
 //
-// Entries are appended and fsynced; nothing is ever written over. A segment goes when all its
+// Entries are appended, and nothing is ever written over. Each sixth is fsynced with those before
+// it: a killed process loses none, a machine without power at most five. A segment goes when all its
 // entries are settled, or as the oldest when the budget is used up. Which entries of a segment
 // are settled is not on disk: after a restart they are sent again.
 const (
@@ -72,6 +73,7 @@ type Spool struct {
 	mu       sync.Mutex
 	segments []*segment // oldest first
 	active   file       // of the last segment; nil: the next entry begins one
+	unsynced int        // entries of it that a loss of power may lose
 	next     uint64
 	held     []Entry // in memory: the disk did not take them
 	failing  error
@@ -223,8 +225,8 @@ func (s *Spool) append(e Entry) error {
 	}
 	seg := s.segments[len(s.segments)-1]
 	_, err := s.active.Write(data)
-	if err == nil {
-		err = s.active.Sync()
+	if s.unsynced++; err == nil && s.unsynced >= sendTogether {
+		err, s.unsynced = s.active.Sync(), 0
 	}
 	if err != nil {
 		if s.active.Truncate(seg.size) != nil {
@@ -259,8 +261,11 @@ func (s *Spool) closeActive() {
 	if s.active == nil {
 		return
 	}
-	_ = s.active.Close() // every entry was fsynced
-	s.active = nil
+	if s.unsynced > 0 {
+		_ = s.active.Sync() // an error says that it was lost already: reading it will tell
+	}
+	_ = s.active.Close()
+	s.active, s.unsynced = nil, 0
 	if n := len(s.segments) - 1; s.segments[n].size == 0 {
 		_ = os.Remove(s.segments[n].path)
 		s.segments = s.segments[:n]
@@ -376,7 +381,7 @@ func (s *Spool) Done(upto uint64) {
 		seg := s.segments[0]
 		if len(s.segments) == 1 && s.active != nil {
 			if s.active.Truncate(0) == nil {
-				seg.from, seg.size, seg.count = 0, 0, 0
+				seg.from, seg.size, seg.count, s.unsynced = 0, 0, 0, 0
 				return
 			}
 			_ = s.active.Close()
