@@ -19,8 +19,16 @@ import (
 	"homenode/internal/unit"
 )
 
+// EnrolReport is what 'homenode-hub enrol -o json' writes.
+type EnrolReport struct {
+	Host    string    `json:"host"`
+	Address string    `json:"hub_address"` // for 'homenode hub-enrol --hub'
+	Token   string    `json:"token"`       // good once; keep it private
+	Until   time.Time `json:"token_until"`
+}
+
 func enrolCommand() *cobra.Command {
-	var file string
+	var file, output string
 	cmd := &cobra.Command{
 		Use:   "enrol HOST",
 		Short: "Make a one-time token with which a host gets its certificate",
@@ -29,6 +37,9 @@ func enrolCommand() *cobra.Command {
 		Example: "  homenode-hub enrol db-7",
 		Args:    cli.Exactly(1, "the host's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.CheckOutput(output); err != nil {
+				return err
+			}
 			c, a, err := authority(file)
 			if err != nil {
 				return err
@@ -37,11 +48,17 @@ func enrolCommand() *cobra.Command {
 			if err != nil {
 				return exit.BadInput(err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Run this on %s within %s:\n\nhomenode hub-enrol --hub %s --token %s\n", args[0], ca.TokenLife, addressOf(c), token)
+			r := EnrolReport{Host: args[0], Address: addressOf(c), Token: token, Until: time.Now().Add(ca.TokenLife).UTC().Truncate(time.Second)}
+			if output == "json" {
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Run this on %s within %s:\n\nhomenode hub-enrol --hub %s --token %s\n", r.Host, ca.TokenLife, r.Address, r.Token)
 			return err
 		},
 	}
 	configFlag(cmd, &file)
+	cli.OutputFlag(cmd, &output)
+	cli.Writes(cmd, EnrolReport{})
 	return cli.Exits(cmd, "2", "the name cannot be a host's, or the authority cannot be used")
 }
 

@@ -79,13 +79,13 @@ const debianSerial = "homenode-root"
 // is on, and the network card if there is one. They come last, so that the other disks keep their
 // names.
 func debianArgs(p bootPlan) []string {
-	device := "virtio-blk-pci,drive=root,serial=" + debianSerial
+	bus := ""
 	if !p.hmat {
-		device += ",bus=near"
+		bus = ",bus=near"
 	}
-	args := []string{"-drive", "file=" + p.assets.Debian + ",format=raw,if=none,id=root,snapshot=on", "-device", device}
+	args := []string{"-drive", "file=" + p.assets.Debian + ",format=raw,if=none,id=root,snapshot=on", "-device", "virtio-blk-pci,drive=root,serial=" + debianSerial + bus}
 	if p.net {
-		args = append(args, "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net")
+		args = append(args, "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"+bus)
 	}
 	return args
 }
