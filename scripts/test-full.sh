@@ -41,6 +41,7 @@ piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run
 piece moves env HOMENODE_KILL_POINTS=20 go test -count=1 -timeout 120m -run 'TestLabMigrate(Churn|Killed)' -v ./internal/lab
 piece browser env HOMENODE_BROWSER=1 go test -count=1 -timeout 20m -run Browser -v ./internal/hub/page
 piece hub env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestKilledAnywhere -v ./cmd/homenode-hub
+piece simulated env HOMENODE_SIM_HOSTS=200 go test -count=1 -timeout 20m -run TestSimulatedFleet -v ./cmd/homenode-hub
 piece seeds env HOMENODE_SEEDS=all go test -count=1 -timeout 60m -v ./internal/sim/memsys ./internal/sim/threadworld ./internal/sim/catalog ./internal/journal
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
 for part in 1 2 3 4 5; do # 300 boots
@@ -57,6 +58,7 @@ piece personalities env HOMENODE_PERSONALITIES=all go test -count=1 -timeout 60m
 piece packages sh -c 'make packages && scripts/test-packages.sh --twice'
 piece resctrl env HOMENODE_RESCTRL=1 go test -count=1 -timeout 60m -run TestLabResctrl -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'
+piece fleet sh -c 'make lab-debian packages && HOMENODE_FLEET=1 go test -count=1 -timeout 60m -parallel 3 -run TestLabDebianFleet -v ./internal/lab'
 piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go test -count=1 -timeout 60m -run "TestLab(Counts|OneClock|Suspended|Links|Handoff|SMT|Flushes|RefusesWrongNodeMap|RefusesMemory)" -v ./internal/lab'
 piece strategies env HOMENODE_STRATEGIES=all go test -count=1 -timeout 60m -run TestStrategyB -v ./internal/sim/runner
 piece measured scripts/check-measured.sh
