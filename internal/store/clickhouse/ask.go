@@ -64,6 +64,9 @@ func (dialect) Text(s string) string { return "unhex('" + hex.EncodeToString([]b
 
 func (d dialect) Events() string { return "SELECT * FROM events WHERE " + d.counts() }
 
+// Workload: a series is a sum of host and workload.
+func (dialect) Workload() string { return "f.series" }
+
 func (dialect) Floor(figure string) string { return "floor(" + figure + ")" }
 
 func (d dialect) Like(column, pattern string) string {

@@ -25,6 +25,9 @@ func (dialect) Text(s string) string { return "CAST(X'" + hex.EncodeToString([]b
 
 func (dialect) Events() string { return "SELECT * FROM events" }
 
+// Workload: a workload has several series if its service changes.
+func (dialect) Workload() string { return "f.workload" }
+
 func (dialect) Floor(figure string) string { return "CAST(" + figure + " AS INTEGER)" }
 
 func (d dialect) Like(column, pattern string) string {

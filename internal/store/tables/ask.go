@@ -24,6 +24,8 @@ type Dialect interface {
 	// series, host, workload, service, owner, name (of nodes: host, node), at.
 	// last adds LastColumns of the newest raw rows.
 	Facts(kind string, columns []string, pieces []Piece, of Filter, last bool) string
+	// Workload is what tells the workloads of a host apart in Facts, the cheapest to compare.
+	Workload() string
 	// Events is a query of all events: host, and the fields of Event.
 	Events() string
 	// Floor is a figure from 0 on, rounded down; of what is unknown it is unknown.

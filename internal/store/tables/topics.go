@@ -267,8 +267,8 @@ func hostRows(a asked, counted bool) string {
 	columns := forLocal
 	if counted {
 		columns += "bound_s"
-		more["load"] = "count(DISTINCT f.workload)"
-		more["bound_load"] = "count(DISTINCT CASE WHEN f.bound_s > 0 THEN f.workload ELSE NULL END)"
+		more["load"] = "count(DISTINCT " + a.d.Workload() + ")"
+		more["bound_load"] = "count(DISTINCT CASE WHEN f.bound_s > 0 THEN " + a.d.Workload() + " ELSE NULL END)"
 	}
 	windows := a.sums("windows", columns, "host", more)
 	var zeros, sums []string
