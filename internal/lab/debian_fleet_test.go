@@ -99,14 +99,11 @@ func (h *fleetHub) token(t *testing.T, host string) string {
 }
 
 // ask is an answer of 'homenode-hub query', by column.
-func (h *fleetHub) ask(t *testing.T, args ...string) (rows []map[string]any) {
+func (h *fleetHub) ask(t *testing.T, args ...string) []map[string]any {
 	t.Helper()
 	out, err := h.program(append([]string{"query", "--hub", "http://" + h.page, "-o", "json"}, args...)...).CombinedOutput()
 	var got struct {
-		Columns []struct {
-			Name string `json:"name"`
-		} `json:"columns"`
-		Rows [][]any `json:"rows"`
+		Rows []map[string]any `json:"rows"`
 	}
 	if err == nil {
 		err = json.Unmarshal(out, &got)
@@ -114,14 +111,7 @@ func (h *fleetHub) ask(t *testing.T, args ...string) (rows []map[string]any) {
 	if err != nil {
 		t.Fatalf("query %q: %v\n%s", args, err, out)
 	}
-	for _, r := range got.Rows {
-		row := map[string]any{}
-		for i, c := range got.Columns {
-			row[c.Name] = r[i]
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return got.Rows
 }
 
 // fleetAgent watches the unit of startServed, which only the hub's orders approve.
