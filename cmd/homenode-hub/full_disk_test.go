@@ -126,6 +126,7 @@ func TestFullDiskOfHub(t *testing.T) {
 	dir := prepare(t, "sqlite: DIR/small/status.db\npage: "+page)
 	grow := smallDisk(t, filepath.Join(dir, "small"), "1m")
 	h := start(t, "hub "+dir, func(string) {})
+	t.Cleanup(h.kill)
 	s := newSender(t, dir, filepath.Join(dir, "spool"))
 	s.offer("the store is full", func(d outbox.Status) bool {
 		return d.Sent > 0 && d.Waiting > 0 && strings.Contains(d.Error, "the store does not take rows now")
@@ -150,6 +151,7 @@ func TestFullDiskOfAgent(t *testing.T) {
 	s.offer("the spool is full", func(d outbox.Status) bool { return d.Disk != "" })
 	t.Logf("the agent says: %s", s.Status().Disk)
 	h := start(t, "hub "+dir, func(string) {})
+	t.Cleanup(h.kill)
 	grow()
 	more := len(s.saved) + 10
 	s.offer("ten more", func(outbox.Status) bool { return len(s.saved) == more })
