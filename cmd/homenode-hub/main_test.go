@@ -93,7 +93,7 @@ func TestEnrolRevokeOrders(t *testing.T) {
 func TestJSONEverywhere(t *testing.T) {
 	clitest.JSONEverywhere(t, rootCommand(), map[string]string{
 		"serve": "it runs until it is told to end, and logs", "dev": "it runs until it is told to end, and prints a part of a configuration",
-		"revoke": "it prints one sentence",
+		"revoke":    "it prints one sentence",
 		"reference": "it writes documents",
 	})
 }
