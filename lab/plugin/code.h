@@ -11,8 +11,10 @@
  * So the code is compared with memory, and where they differ, its translations are dropped:
  *
  *  1. at the first block that the vCPU runs afterwards, when the page is watched;
- *  2. at the end of the next quantum of the clock. A store that was about to be made while the
- *     page was not watched yet has been made then: every vCPU has ended its block.
+ *  2. when the clock has advanced further than vCPUs may be apart. A store that was about to be
+ *     made while the page was not watched yet has been made then: every vCPU has ended its
+ *     block. A vCPU that sleeps compares nothing, and another one may run what it translated,
+ *     so one that is awake does it for both.
  */
 #ifndef HOMENODE_CODE_H
 #define HOMENODE_CODE_H
@@ -27,7 +29,7 @@ bool homenode_code_init(void);
 void homenode_code_translated(struct homenode_vcpu *v, const struct qemu_plugin_tb *tb, qemu_insn_code *data);
 /* Number 1; where v->unchecked is set. */
 void homenode_code_check(struct homenode_vcpu *v);
-/* Number 2: v waited for the clock, whose time T is t now. */
+/* Number 2, of v and of vCPUs that sleep: v waited for the clock, whose time T is t now. */
 void homenode_code_quantum(struct homenode_vcpu *v, uint64_t t);
 
 #endif

@@ -61,7 +61,7 @@ struct homenode_vcpu {
 	unsigned off_rest;        /* while OFF: instructions short of a whole cycle */
 	bool started;             /* its thread has begun */
 	bool unchecked;           /* code.h: it translated a block, which was not compared yet */
-	bool unsettled;           /* likewise: blocks are to be compared when a quantum ends */
+	bool unsettled;           /* likewise: blocks are to be compared again */
 	unsigned turn;            /* futex word: it may go on, or has to check */
 	unsigned waiting, kicked; /* at the horizon; QEMU wants it out of its block */
 	struct homenode_lab_vcpu *pub;

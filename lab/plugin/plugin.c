@@ -93,7 +93,7 @@ static void on_block(unsigned int cpu, void *udata)
 	__atomic_store_n(&v->pub->clock, v->clock, __ATOMIC_RELAXED);
 	if (unlikely(v->clock >= __atomic_load_n(&homenode_horizon, __ATOMIC_RELAXED))) {
 		homenode_clock_wait(m, v);
-		if (unlikely(v->unsettled))
+		if (qemu_plugin_version == API_OLD)
 			homenode_code_quantum(v, __atomic_load_n(&m->shared->model_cycles, __ATOMIC_RELAXED));
 	}
 }
