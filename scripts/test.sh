@@ -25,7 +25,7 @@ stage "the lab's C"
 # shellcheck disable=SC2046
 go test -timeout 80m $(go list ./... | grep -v '/internal/lab$')
 stage "packages without the lab"
-go test -timeout 80m -parallel 4 ./internal/lab
+go test -timeout 80m ./internal/lab
 stage "the lab"
 FUZZTIME="${FUZZTIME:-2s}" scripts/fuzz.sh
 stage fuzzing
