@@ -23,7 +23,8 @@
 # minute. The hub's own CPU time is not in it.
 #
 # Result in build/bench/observe.json; exit code 1 if the agent takes more than 0.10 % of
-# one CPU, or more than cAdvisor, or sending makes it take more than 1.1 times as much. What cannot be measured here is skipped with its reason.
+# one CPU, or more than cAdvisor, or sending makes it take more than 1.1 times as much. What
+# cannot be measured here is skipped with its reason.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p build/bench

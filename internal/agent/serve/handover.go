@@ -103,7 +103,8 @@ type bounded struct {
 }
 
 func (l *bounded) Write(p []byte) (int, error) {
-	if l.over = len(l.text)+len(p) > maxAnswer; l.over {
+	if len(l.text)+len(p) > maxAnswer {
+		l.over = true
 		return 0, fmt.Errorf("more than %d bytes", maxAnswer)
 	}
 	l.text = append(l.text, p...)
