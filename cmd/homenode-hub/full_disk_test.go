@@ -18,7 +18,6 @@ import (
 	"homenode/internal/agent/outbox"
 	"homenode/internal/store"
 	"homenode/internal/store/sqlite"
-	"homenode/internal/unit"
 )
 
 // smallDisk mounts a file system of a size, and returns what makes it larger.
@@ -52,7 +51,7 @@ type sender struct {
 
 func newSender(t *testing.T, dir, spool string) *sender {
 	t.Helper()
-	o, err := outbox.New(outbox.Config{Address: "https://" + address(dir), CA: filepath.Join(dir, "hub-ca.pem"), Certificate: filepath.Join(dir, "host.pem"), Spool: spool, Budget: 64 * unit.MiB}, slog.New(slog.DiscardHandler))
+	o, err := outbox.New(outboxOf(dir, "host", spool), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func beHub(dir string) error {
 // beAgent sends a window with a decision each few milliseconds, and prints which ones the
 // spool has. With first 0 it only sends what an earlier one left, and ends.
 func beAgent(dir string, first int) error {
-	c := outbox.Config{Address: "https://" + address(dir), CA: filepath.Join(dir, "hub-ca.pem"), Certificate: filepath.Join(dir, "host.pem"), Spool: filepath.Join(dir, "spool"), Budget: 64 * unit.MiB}
+	c := outboxOf(dir, "host", filepath.Join(dir, "spool"))
 	o, err := outbox.New(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -88,6 +88,11 @@ func beAgent(dir string, first int) error {
 		fmt.Println("saved", i)
 		fmt.Println("sent", o.Status().Sent)
 	}
+}
+
+// outboxOf is the configuration of an agent whose certificate prepare, or a test, put there.
+func outboxOf(dir, host, spool string) outbox.Config {
+	return outbox.Config{Address: "https://" + address(dir), CA: filepath.Join(dir, "hub-ca.pem"), Certificate: filepath.Join(dir, host+".pem"), Spool: spool, Budget: 64 * unit.MiB}
 }
 
 func address(dir string) string {

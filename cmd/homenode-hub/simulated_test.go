@@ -80,7 +80,7 @@ func (s *simulated) runAgent(ctx context.Context, dir, host string, rounds uint6
 		return err
 	}
 	c.StateDir = filepath.Join(dir, host)
-	c.Hub = outbox.Config{Address: "https://" + address(dir), CA: filepath.Join(dir, "hub-ca.pem"), Certificate: filepath.Join(dir, host+".pem"), Spool: filepath.Join(dir, host, "spool"), Budget: 64 * unit.MiB}
+	c.Hub = outboxOf(dir, host, filepath.Join(dir, host, "spool"))
 	log := slog.New(slog.DiscardHandler)
 	a, err := agent.New(ctx, agent.Options{Config: c, Rounds: rounds, Log: log, Play: s, PlayToHub: true})
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"homenode/internal/store"
 	"homenode/internal/store/storetest"
-	"homenode/internal/unit"
 )
 
 // The bench's hosts send a minute at a time: each of 20 workloads has a window every 10 s. A
@@ -33,7 +32,7 @@ func benchMinute(r *rand.Rand, minute time.Time, number uint64, group int) []sto
 		for i := range 6 {
 			at := minute.Add(time.Duration(i) * 10 * time.Second)
 			for node := range 2 {
-				b.Nodes = append(b.Nodes, store.Node{At: at, Length: 10 * time.Second, Node: node, CPUs: 32, Busy: unit.Some(r.Float64() * 32), Memory: unit.Some(unit.TiB), Free: unit.Some(unit.Bytes(r.Int64N(1 << 40))), Traffic: unit.Some(unit.Bytes(r.Int64N(1e12)))})
+				b.Nodes = append(b.Nodes, storetest.FullNode(r, at, 10*time.Second, node))
 			}
 			for w := range benchWorkloads {
 				b.Windows = append(b.Windows, storetest.Full(r, at, h*benchWorkloads+w))

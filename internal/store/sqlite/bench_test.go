@@ -13,7 +13,6 @@ import (
 
 	"homenode/internal/store"
 	"homenode/internal/store/storetest"
-	"homenode/internal/unit"
 )
 
 // TestBenchMonth fills a file with days of 50 workloads × 10 s, forgets as usual, and asks.
@@ -40,7 +39,7 @@ func TestBenchMonth(t *testing.T) {
 		b := store.Batch{Host: "host-0", Run: "run", Number: number}
 		for when := at; when.Before(at.Add(part)); when = when.Add(period) {
 			for node := range 2 {
-				b.Nodes = append(b.Nodes, store.Node{At: when, Length: period, Node: node, CPUs: 32, Busy: unit.Some(r.Float64() * 32), Memory: unit.Some(unit.TiB), Free: unit.Some(unit.Bytes(r.Int64N(1 << 40))), Traffic: unit.Some(unit.Bytes(r.Int64N(1e12)))})
+				b.Nodes = append(b.Nodes, storetest.FullNode(r, when, period, node))
 			}
 			for w := range workloads {
 				b.Windows = append(b.Windows, storetest.Full(r, when, w))

@@ -28,6 +28,11 @@ func Full(r *rand.Rand, at time.Time, w int) store.Window {
 	return win
 }
 
+// FullNode is a node of which everything is known.
+func FullNode(r *rand.Rand, at time.Time, length time.Duration, node int) store.Node {
+	return store.Node{At: at, Length: length, Node: node, CPUs: 32, Busy: unit.Some(r.Float64() * 32), Memory: unit.Some(unit.TiB), Free: unit.Some(unit.Bytes(r.Int64N(1 << 40))), Traffic: unit.Some(unit.Bytes(r.Int64N(1e12)))}
+}
+
 // Questions are all ready-made ones, about data of Full on host "host-0".
 func Questions(from, until time.Time) map[string]store.Question {
 	w := Full(rand.New(rand.NewPCG(1, 1)), from, 0)
