@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"homenode/internal/agent/outbox"
+	"homenode/internal/cli/clitest"
 	"homenode/internal/store"
 	"homenode/internal/store/sqlite"
 )
@@ -121,7 +122,7 @@ func get(t *testing.T, address string) string {
 // The disk of the hub's store is full: the hub says so and takes nothing, the agent keeps
 // its windows, and with room again everything arrives.
 func TestFullDiskOfHub(t *testing.T) {
-	page := freePort(t)
+	page := clitest.FreeAddress(t)
 	dir := prepare(t, "sqlite: DIR/small/status.db\npage: "+page)
 	grow := smallDisk(t, filepath.Join(dir, "small"), "1m")
 	h := start(t, "hub "+dir, func(string) {})

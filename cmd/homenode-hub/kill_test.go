@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -249,23 +248,12 @@ func TestKilledAnywhere(t *testing.T) {
 		"SELECT s.workload, count(*) FROM windows w JOIN series s ON s.id = w.series GROUP BY s.workload")
 }
 
-// freePort is an address that can be listened at now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // prepare makes a folder with a hub's configuration and authority, and with the certificate of
 // a host. The page has an address only with a line of its own.
 func prepare(t *testing.T, storeLine string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	at := freePort(t)
+	at := clitest.FreeAddress(t)
 	if !strings.Contains(storeLine, "page: ") {
 		storeLine += "\npage: ''"
 	}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"homenode/internal/cli/clitest"
 )
 
 // fleetHub is a hub on this machine, with its embedded store.
@@ -30,7 +31,7 @@ type fleetHub struct {
 // configuration does not. Guests know this machine's loopback as 10.0.2.2.
 func startHub(t *testing.T) *fleetHub {
 	t.Helper()
-	h := &fleetHub{t: t, dir: t.TempDir(), agents: unusedAddress(t), page: unusedAddress(t)}
+	h := &fleetHub{t: t, dir: t.TempDir(), agents: clitest.FreeAddress(t), page: clitest.FreeAddress(t)}
 	files := map[string]string{
 		"hub.yaml":    fmt.Sprintf("listen: %s\npage: %s\nnames: [127.0.0.1, 10.0.2.2]\nauthority: %s/ca\nsqlite: %s/status.db\norders: %s/orders.yaml\n", h.agents, h.page, h.dir, h.dir, h.dir),
 		"orders.yaml": "valid_for: 1h\nservices:\n  - {name: lone, approved: true, target_local_ratio: 0.99}\n",
@@ -48,16 +49,6 @@ func startHub(t *testing.T) *fleetHub {
 		}
 	})
 	return h
-}
-
-func unusedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (h *fleetHub) program(args ...string) *exec.Cmd {

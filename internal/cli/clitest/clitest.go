@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +88,18 @@ func WriteFile(t *testing.T, path, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// FreeAddress is an address of loopback that can be listened at now, for a program that is
+// about to start.
+func FreeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // Reference checks that docs/reference/NAME.md matches the commands. 'make reference' writes it.
