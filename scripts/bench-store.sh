@@ -9,6 +9,11 @@
 #   HOMENODE_BENCH_DAYS=30 HOMENODE_BENCH_WINDOWS=5000000
 set -eu
 cd "$(dirname "$0")/.."
+for each in "HOMENODE_BENCH_DAYS=${HOMENODE_BENCH_DAYS:-30}" "HOMENODE_BENCH_WINDOWS=${HOMENODE_BENCH_WINDOWS:-5000000}"; do
+	case ${each#*=} in
+	*[!0-9]* | '' | 0*) echo "bench-store: ${each%%=*} is '${each#*=}': want a number, 1 or more" >&2; exit 2 ;;
+	esac
+done
 mkdir -p build/bench
 log=build/bench/store.log
 run() { "$@" >> $log 2>&1 || { tail -n 20 $log; exit 1; }; }
@@ -33,4 +38,7 @@ awk '
 	/^figure clickhouse_alone_per_s/ { printf "      %d windows/s by its driver alone\n", $3 }
 	/^figure clickhouse_of_driver/ { judge("ClickHouse against its driver alone (half of the writes: " $4 " to " $5 ")", $3, "least", 0.5, "times") }
 	/^figure clickhouse_ranking_s/ { judge("ranking of services over " windows " windows (" $4 " to " $5 ")", $3, "most", 1, "s") }
-	END { exit bad || judged != 6 }' $log
+	END {
+		if (judged != 6) { printf "bench-store: %d of 6 figures were judged: see '"$log"'\n", judged; bad = 1 }
+		exit bad
+	}' $log
