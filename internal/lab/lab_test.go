@@ -4,7 +4,6 @@ package lab
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/golden"
 	"homenode/internal/machine"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 const root = "../.."
 
@@ -33,36 +31,19 @@ func shapeNamed(t testing.TB, name string) machine.Shape {
 	return s
 }
 
-// golden compares with testdata/name, or rewrites it.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update rewrites it); got:\n%s", path, got)
-	}
-}
-
 func TestDecisionQEMUArguments(t *testing.T) {
 	for _, name := range []string{"two", "four", "opteron", "far"} {
 		p := bootPlan{
 			assets: Assets{Kernel: "LAB/vmlinuz", Plugin: "LAB/plugin.so"},
 			shape:  shapeNamed(t, name), dir: "RUN", cgroup: "v2",
 		}
-		golden(t, filepath.Join("testdata", "qemu-"+name+".golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
+		golden.Check(t, filepath.Join("testdata", "qemu-"+name+".golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
 	}
 	p := bootPlan{
 		assets: Assets{Kernel: "LAB/vmlinuz", Plugin: "LAB/plugin.so", Debian: "LAB/debian.img"},
 		shape:  shapeNamed(t, "two"), dir: "RUN", guest: Debian, cgroup: "v2",
 	}
-	golden(t, filepath.Join("testdata", "qemu-two-debian.golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
+	golden.Check(t, filepath.Join("testdata", "qemu-two-debian.golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
 }
 
 // The guest's init passes the number to the PMU module; without one the module's
