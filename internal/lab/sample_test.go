@@ -29,9 +29,11 @@ mkdir -p /tmp/w && rm -f /tmp/w/*
 for i in $(seq %d); do while [ ! -e /tmp/w/load$i ]; do sleep 0.02; done; done
 %s --ready /tmp/w/ready > /tmp/w/out & W=$!
 while [ ! -e /tmp/w/ready ]; do kill -0 $W || exit 1; sleep 0.02; done
+cp /proc/vmstat /tmp/w/before
 homenode-load control on --phase 7 > /dev/null
 wait %s
 homenode-load control off --phase 0 > /dev/null
+cp /proc/vmstat /tmp/w/after
 kill $W
 wait $W || exit 1
 for i in $(seq %d); do echo "maps $i"; cat /tmp/w/maps$i; done
@@ -56,6 +58,11 @@ func watch(t *testing.T, g *Guest, watcher string, loads ...string) watched {
 		watcher = fmt.Sprintf("{ echo $L%d; cat /proc/$L%d/maps; } > /tmp/w/maps%d\n", i+1, i+1, i+1) + watcher
 	}
 	out := mustRun(t, g, "sh", "-c", fmt.Sprintf(watchScript, start, len(loads), watcher, wait, len(loads)))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the kernel's counts before and after: %s", mustRun(t, g, "sh", "-c", "diff -U0 /tmp/w/before /tmp/w/after | grep '^[-+][a-z]'"))
+		}
+	})
 	head, data, ok := strings.Cut(out, "json\n")
 	if !ok {
 		t.Fatalf("no JSON in %s", out)

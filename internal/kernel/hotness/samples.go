@@ -33,10 +33,18 @@ type samples struct {
 
 	of map[int]bool // processes
 
-	mu    sync.Mutex // of what follows
-	hits  map[page]uint32
-	total uint64
-	full  bool
+	mu       sync.Mutex // of what follows
+	hits     map[page]hit
+	total    uint64
+	accesses uint64 // that the samples stand for
+	full     bool
+}
+
+// hit is how often a page was sampled, and how many accesses that stands for: a sample stands
+// for as many as its period, and loads and stores have periods of their own.
+type hit struct {
+	samples  uint32
+	accesses uint64
 }
 
 type page struct {
@@ -59,7 +67,7 @@ const (
 	// leastOfCPUs is the least period when whole CPUs are sampled. A shorter one would
 	// cost more than the samples are worth, and taking samples would itself be sampled.
 	leastOfCPUs = 10007
-	// maxPages are remembered, some 50 bytes each; hits of further ones are dropped.
+	// maxPages are remembered, some 60 bytes each; hits of further ones are dropped.
 	maxPages = 1 << 22
 	// unseenShare of accesses to pages that no sample hit is reported.
 	unseenShare = 0.1
@@ -71,7 +79,7 @@ func (s *samples) available() (err error) {
 }
 
 func (s *samples) find(ctx context.Context) (unit.Source, error) {
-	s.hits, s.of = map[page]uint32{}, map[int]bool{}
+	s.hits, s.of = map[page]hit{}, map[int]bool{}
 	for _, pid := range s.pids {
 		s.of[pid] = true
 	}
@@ -210,11 +218,11 @@ func (s *samples) collect(ctx context.Context, cfg sampling.Config, target sampl
 		return sampling.Stats{}, err
 	}
 	defer sampler.Close()
-	return sampler.Collect(ctx, d, s.take)
+	return sampler.Collect(ctx, d, func(a sampling.Access) { s.take(a, cfg.Period) })
 }
 
 // take counts a sample of one of the processes for its page.
-func (s *samples) take(a sampling.Access) {
+func (s *samples) take(a sampling.Access, period uint64) {
 	if a.Addr == 0 || a.Kernel || !s.of[a.PID] {
 		return
 	}
@@ -222,37 +230,40 @@ func (s *samples) take(a sampling.Access) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total++
-	if _, known := s.hits[p]; !known && len(s.hits) == maxPages {
+	s.accesses += period
+	h, known := s.hits[p]
+	if !known && len(s.hits) == maxPages {
 		s.full = true
 		return
 	}
-	s.hits[p]++
+	s.hits[p] = hit{h.samples + 1, h.accesses + period}
 }
 
 func (s *samples) judge() {
 	least := uint32(max(1, s.cfg.Least))
-	for p, n := range s.hits {
-		if n >= least {
+	for p, h := range s.hits {
+		if h.samples >= least {
 			s.addSpan(p.pid, span{p.addr, p.addr + uint64(unix.PageSize())})
 		}
 	}
 }
 
 // tell adds notes on how reliable the result is. The share of accesses that went to pages
-// without a sample is about that of pages with one among the samples (Good, The
-// population frequencies of species, 1953; Turing's estimate).
+// without a sample is about that of pages with one sample (Good, The population
+// frequencies of species, 1953; Turing's estimate). It is a share of accesses, not of
+// samples: those of a few stores, all to the stack, would hide how few loads were sampled.
 func (s *samples) tell(stats sampling.Stats) {
 	if s.total == 0 {
 		s.note("No access of the processes was sampled: they hardly ran, or hardly used memory.")
 		return
 	}
-	once := 0
-	for _, n := range s.hits {
-		if n == 1 {
-			once++
+	once := uint64(0)
+	for _, h := range s.hits {
+		if h.samples == 1 {
+			once += h.accesses
 		}
 	}
-	if share, ok := unit.RatioOf(float64(once), float64(s.total)).Get(); ok && share > unseenShare {
+	if share, ok := unit.RatioOf(float64(once), float64(s.accesses)).Get(); ok && share > unseenShare {
 		s.note("%d samples are few for %d pages: about %v of the accesses went to pages that no sample hit, which count as cold; look for longer.", s.total, len(s.hits), share)
 	}
 	if stats.Lost > s.total/10 || stats.Throttled > 0 {

@@ -191,14 +191,21 @@ func TestDecisionSamplesTell(t *testing.T) {
 	if err != nil || len(p.spans) != 0 || !strings.Contains(strings.Join(p.Notes(), ""), "No access of the processes was sampled") {
 		t.Errorf("%v, %x, %q", err, p.spans, p.Notes())
 	}
-	s := samples{search: l, hits: map[page]uint32{{12, 0}: 1, {12, 4096}: 1, {12, 8192}: 2}, total: 4}
+	s := samples{search: l, hits: map[page]hit{}, of: map[int]bool{fakePID: true}}
+	// four loads of three pages; and as many stores as one likes, to a stack
+	for _, addr := range []uint64{1, 4096, 8192, 8200} {
+		s.take(sampling.Access{PID: fakePID, Addr: addr}, 100_000)
+	}
+	for range 100 {
+		s.take(sampling.Access{PID: fakePID, Addr: 12288, Store: true}, leastPeriod)
+	}
 	l.notes = nil
-	if s.tell(sampling.Stats{}); len(l.notes) != 1 || !strings.Contains(l.notes[0], "4 samples are few for 3 pages: about 0.5") && !strings.Contains(l.notes[0], "50") {
+	if s.tell(sampling.Stats{}); len(l.notes) != 1 || !strings.Contains(l.notes[0], "104 samples are few for 4 pages: about 48.8%") {
 		t.Errorf("%q", l.notes)
 	}
-	l.cfg.Least = 2
+	l.cfg.Least = 3
 	l.found = map[int][]span{}
-	if s.judge(); !reflect.DeepEqual(l.found[12], []span{{8192, 12288}}) {
+	if s.judge(); !reflect.DeepEqual(l.found[fakePID], []span{{12288, 16384}}) {
 		t.Errorf("%x", l.found)
 	}
 }
