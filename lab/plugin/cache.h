@@ -42,6 +42,18 @@ struct homenode_victim {
 	};
 };
 
+/* Lines that were in it are gone: none is written back. */
+static inline void homenode_cache_empty(struct homenode_cache *c)
+{
+	uint64_t sets = c->set_mask + 1;
+
+	for (uint64_t at = 0; at < sets * c->ways; at++)
+		__atomic_store_n(&c->tags[at], 0, __ATOMIC_RELAXED);
+	memset(c->holes, (int)c->ways, sets);
+	if (c->next)
+		memset(c->next, 0, sets);
+}
+
 /* An L2, or an LLC (a power of two ways). */
 static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, unsigned ways, bool l2)
 {
@@ -50,14 +62,14 @@ static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, 
 	sets = sets > ways ? sets / ways : 1;
 	c->ways = ways;
 	c->set_mask = sets - 1;
-	c->tags = calloc(sets * ways, sizeof(*c->tags));
+	c->tags = malloc(sets * ways * sizeof(*c->tags));
 	c->vlines = l2 ? calloc(sets * ways, sizeof(*c->vlines)) : NULL;
-	c->next = l2 ? calloc(sets, 1) : NULL;
+	c->next = l2 ? malloc(sets) : NULL;
 	c->holes = malloc(sets);
 	c->owners = l2 ? NULL : calloc(sets * ways, 1);
 	if (!c->tags || !c->holes || (l2 ? !c->vlines || !c->next : !c->owners))
 		return -1;
-	memset(c->holes, (int)ways, sets);
+	homenode_cache_empty(c);
 	return 0;
 }
 

@@ -252,6 +252,7 @@ static void enter(struct homenode_model *m, uint64_t t, uint64_t horizon)
 		return;
 	if (want == HOMENODE_ON && !homenode_on) {
 		homenode_model_forget_load(m); /* earlier accesses are no load */
+		homenode_model_empty_caches(m);
 		queues_at = t;
 	}
 	STORE(&homenode_on, want == HOMENODE_ON);

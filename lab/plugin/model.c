@@ -65,6 +65,38 @@ int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s)
 	return 0;
 }
 
+/* The directory forgets which of the lines the core had modified. Of what a core only may have
+ * it need not know that it is gone. */
+static void empty_core(struct homenode_model *m, struct homenode_core *core)
+{
+	struct homenode_cache *l2 = &core->l2;
+	struct homenode_vcpu *v = &m->vcpu[core->cpu[0]];
+
+	for (unsigned i = 0; i < core->ncpu; i++)
+		homenode_model_flush_l1(m, &m->vcpu[core->cpu[i]]);
+	for (uint64_t at = 0; at < (l2->set_mask + 1) * l2->ways; at++) {
+		uint64_t tag = __atomic_exchange_n(&l2->tags[at], 0, __ATOMIC_RELAXED);
+
+		if (tag & HOMENODE_DIRTY)
+			homenode_directory_leave(m, v, (tag & HOMENODE_TAG) - 1);
+	}
+	homenode_cache_empty(l2);
+}
+
+void homenode_model_empty_caches(struct homenode_model *m)
+{
+	for (unsigned i = 0; i < m->conf.ncpu; i++)
+		if (m->core[i].ncpu)
+			empty_core(m, &m->core[i]);
+	for (unsigned n = 0; n < m->conf.nnode; n++) {
+		struct homenode_cache *llc = &m->llc[n];
+
+		for (uint64_t at = 0; homenode_qos(m) && at < (llc->set_mask + 1) * llc->ways; at++)
+			homenode_qos_drop(m, n, at);
+		homenode_cache_empty(llc);
+	}
+}
+
 /* Is this L1 miss the next line of a sequential run of at least three? */
 static bool stream_follow(struct homenode_vcpu *v, uint64_t line)
 {

@@ -137,6 +137,9 @@ static inline void homenode_pass(struct homenode_vcpu *v, uint64_t n)
 
 int homenode_conf_read(FILE *f, struct homenode_conf *c, char *err, size_t len);
 int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s);
+/* While OFF: what the guest does then goes past the caches. What they had before is not what they
+ * would have now, and a run would depend on the one before it. */
+void homenode_model_empty_caches(struct homenode_model *m);
 
 enum homenode_how { HOMENODE_LOAD,
 		    HOMENODE_STORE,

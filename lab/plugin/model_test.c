@@ -135,6 +135,26 @@ static void single_line(void)
 	CHECK("their latency", all(HOMENODE_UNCORE_OUTSTANDING), 216 + 2 * LOCAL_TRANSFER + 2 * REMOTE_TRANSFER);
 }
 
+/* Caches that were emptied have no line, owe none to memory, and no other core waits for one. */
+static void emptied(void)
+{
+	begin(false);
+	shared.qos = 1;
+	homenode_qos_enter(m);
+	for (unsigned i = 0; i < 3 * (512 << 10) / 64; i++)
+		at(0, i, i % 2 ? HOMENODE_STORE : HOMENODE_LOAD);
+	at(0, 5, HOMENODE_STORE);
+	uint64_t written = all(HOMENODE_WRITEBACKS);
+	homenode_model_empty_caches(m);
+	CHECK("an RMID's lines", shared.held[0][0], 0);
+	CHECK("what another core had modified", at(1, 5, HOMENODE_LOAD), 216);
+	CHECK("what the core itself had", at(0, 7, HOMENODE_LOAD), 216);
+	for (unsigned i = 1 << 16; i < (1 << 16) + (256 << 10) / 64; i++)
+		at(0, i, HOMENODE_LOAD);
+	CHECK("written back", all(HOMENODE_WRITEBACKS), written);
+	CHECK("an RMID's lines again", shared.held[0][0], 2 + (256 << 10) / 64);
+}
+
 /* Two nodes take turns to load and store data that fits an LLC but no L2. Each line comes from
  * the other's cache or from memory, never from an old copy in the own LLC. */
 static void no_stale_copies(void)
@@ -426,6 +446,7 @@ int main(void)
 {
 	addresses();
 	single_line();
+	emptied();
 	no_stale_copies();
 	aliases();
 	siblings();
