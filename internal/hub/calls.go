@@ -137,6 +137,9 @@ func (c calls) Send(ctx context.Context, r *wirepb.SendRequest) (*wirepb.SendRes
 			return nil, c.answer(host, err)
 		}
 	}
+	if r.Orders {
+		out.Orders, _ = c.readOrders() // an agent without them asks for them alone, and is told why
+	}
 	return out, nil
 }
 
@@ -203,6 +206,10 @@ func (c calls) answer(host string, err error) error {
 }
 
 func (c calls) Orders(context.Context, *wirepb.OrdersRequest) (*wirepb.OrdersResponse, error) {
+	return c.readOrders()
+}
+
+func (c calls) readOrders() (*wirepb.OrdersResponse, error) {
 	o, err := c.orders.read(c.o.Now())
 	if err != nil {
 		c.o.Log.Error("orders: hosts follow their own policy when the last ones end", "error", err)

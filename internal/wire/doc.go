@@ -2,7 +2,7 @@
 
 // Package wire is the format between agents and the hub.
 //
-//	agent: store.Batch ── Pack ──▶ bytes (gzip of a message) ──▶ spool, network
+//	agent: store.Batch ── Pack ──▶ bytes (snappy of a message) ──▶ spool, network
 //	hub:   bytes ── Unpack ──▶ store.Batch, or a Refusal with its reason
 //
 // The bytes of a batch are made once: what is in the spool is what is sent, however often.

@@ -3,12 +3,10 @@
 package wire
 
 import (
-	"bytes"
-	"compress/gzip"
-	"io"
 	"math"
 	"time"
 
+	"github.com/klauspost/compress/snappy"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -43,14 +41,14 @@ func inflate(packed []byte) ([]byte, error) {
 	if len(packed) > MostPacked {
 		return nil, refuse(TooLarge, "%d packed bytes: want at most %d", len(packed), MostPacked)
 	}
-	z, err := gzip.NewReader(bytes.NewReader(packed))
+	n, err := snappy.DecodedLen(packed)
 	if err != nil {
-		return nil, refuse(Malformed, "it is not gzip: %v", err)
+		return nil, refuse(Malformed, "it is not snappy: %v", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(z, MostMessage+1))
-	if len(data) > MostMessage {
-		return nil, refuse(TooLarge, "more than %d bytes after decompression", MostMessage)
+	if n > MostMessage {
+		return nil, refuse(TooLarge, "%d bytes after decompression: want at most %d", n, MostMessage)
 	}
+	data, err := snappy.Decode(nil, packed)
 	if err != nil {
 		return nil, refuse(Malformed, "it is cut off or damaged: %v", err)
 	}

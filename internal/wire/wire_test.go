@@ -3,8 +3,6 @@
 package wire
 
 import (
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"math"
 	"reflect"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/snappy"
 	"google.golang.org/protobuf/proto"
 
 	"homenode/internal/store"
@@ -50,13 +49,7 @@ func zipped(m *wirepb.Batch) []byte {
 	return squeeze(data)
 }
 
-func squeeze(data []byte) []byte {
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	_, _ = z.Write(data)
-	_ = z.Close()
-	return out.Bytes()
-}
+func squeeze(data []byte) []byte { return snappy.Encode(nil, data) }
 
 // What is known stays known, 0 included; what is unknown stays unknown; names stay bytes.
 func TestRoundTrip(t *testing.T) {
@@ -97,7 +90,8 @@ func TestRefuses(t *testing.T) {
 		"no key":          {zipped(&wirepb.Batch{Schema: 1}), Malformed},
 		"cut off":         {whole[:len(whole)-5], Malformed},
 		"cut off inside":  {squeeze([]byte{0x0a}), Malformed},
-		"no gzip":         {[]byte("hello"), Malformed},
+		"no snappy":       {[]byte("hello"), Malformed},
+		"says 4 GB":       {[]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0}, TooLarge},
 		"empty":           {nil, Malformed},
 	} {
 		got, err := Unpack(c.packed, "db-7", now)

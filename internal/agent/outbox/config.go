@@ -25,5 +25,5 @@ type Config struct {
 // On says that something is sent.
 func (c Config) On() bool { return c.Address != "" }
 
-// DefaultBudget is some two weeks of windows of 50 workloads each 10 s: 4 kB each.
+// DefaultBudget is some twelve days of windows of 50 workloads each 10 s: 5 kB each.
 const DefaultBudget = 512 * unit.MiB

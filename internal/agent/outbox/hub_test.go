@@ -403,7 +403,26 @@ func TestOrders(t *testing.T) {
 	if !ok || !got.Services["shop"].Approved || got.Services["shop"].Target.Or(0) != .9 || !got.Excludes("/db/a") || got.Excludes("/web/a") {
 		t.Fatalf("%+v", got)
 	}
+	// with a batch that is sent anyway
+	o.spool = open(t, t.TempDir(), 1<<20)
+	sent := func(number uint64, want bool) {
+		t.Helper()
+		b := batchOf("/x")
+		b.Run, b.Number = "r", number
+		if err := o.spool.Add(packed(t, b)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ordered, err := o.sendNext(context.Background(), true); err != nil || ordered != want {
+			t.Errorf("sent with orders: %t, %v, want %t", ordered, err, want)
+		}
+	}
+	write("services: [{name: shop, approved: false}]\n")
+	sent(1, true)
+	if got, ok := o.Orders(); !ok || got.Services["shop"].Approved {
+		t.Errorf("%+v", got)
+	}
 	write("services: [{name: shop, nonsense: 1}]\n")
+	sent(2, false)
 	if err := o.pull(context.Background()); err != nil {
 		t.Errorf("orders that cannot be read are no failure of sending: %v", err)
 	}

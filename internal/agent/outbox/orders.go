@@ -71,10 +71,15 @@ func (o *Outbox) pull(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.follow(m)
+	return nil
+}
+
+func (o *Outbox) follow(m *wirepb.OrdersResponse) {
 	next, err := readOrders(m, o.clock.now())
 	if err != nil {
 		o.log.Warn("hub: its orders are not followed", "error", err)
-		return nil
+		return
 	}
 	o.mu.Lock()
 	before := o.orders
@@ -83,7 +88,6 @@ func (o *Outbox) pull(ctx context.Context) error {
 	if version(before) != version(next) {
 		o.log.Info("hub: orders", "version", version(next), "before", version(before))
 	}
-	return nil
 }
 
 func version(o *Orders) string {

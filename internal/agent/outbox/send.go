@@ -32,10 +32,13 @@ func (o *Outbox) send(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
 		now := o.clock.now()
-		idle, err := o.sendNext(ctx)
-		if err == nil && !now.Before(orders) {
+		due := !now.Before(orders)
+		idle, ordered, err := o.sendNext(ctx, due)
+		if err == nil && due {
 			orders = now.Add(ordersEvery)
-			err = o.pull(ctx)
+			if !ordered {
+				err = o.pull(ctx)
+			}
 		}
 		if err == nil && !now.Before(renewal) {
 			renewal = now.Add(renewEvery)
@@ -96,17 +99,18 @@ func (o *Outbox) hub() (wirepb.HubClient, error) {
 	return o.client, nil
 }
 
-// sendNext sends the oldest entries. idle: there were none.
-func (o *Outbox) sendNext(ctx context.Context) (idle bool, err error) {
+// sendNext sends the oldest entries. idle: there were none. ordered: the answer had the orders
+// that were asked for, which saves a request.
+func (o *Outbox) sendNext(ctx context.Context, orders bool) (idle, ordered bool, err error) {
 	all, err := o.spool.Next(wire.MostSendBatches, wire.MostSend/2)
 	if err != nil || len(all) == 0 {
-		return true, err
+		return true, false, err
 	}
 	client, err := o.hub()
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	r := &wirepb.SendRequest{}
+	r := &wirepb.SendRequest{Orders: orders}
 	for _, e := range all {
 		r.Batches = append(r.Batches, e.Packed)
 	}
@@ -114,9 +118,12 @@ func (o *Outbox) sendNext(ctx context.Context) (idle bool, err error) {
 	defer cancel()
 	answer, err := client.Send(ctx, r)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	return false, o.settle(all, answer)
+	if ordered = orders && answer.Orders != nil; ordered {
+		o.follow(answer.Orders)
+	}
+	return false, ordered, o.settle(all, answer)
 }
 
 func (o *Outbox) settle(all []Entry, answer *wirepb.SendResponse) error {

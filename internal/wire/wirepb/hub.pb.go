@@ -30,7 +30,8 @@ const (
 
 type SendRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Batches       [][]byte               `protobuf:"bytes,1,rep,name=batches,proto3" json:"batches,omitempty"` // each: a Batch, gzip
+	Batches       [][]byte               `protobuf:"bytes,1,rep,name=batches,proto3" json:"batches,omitempty"` // each: a Batch, snappy
+	Orders        bool                   `protobuf:"varint,2,opt,name=orders,proto3" json:"orders,omitempty"`  // the answer brings the orders, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -72,13 +73,22 @@ func (x *SendRequest) GetBatches() [][]byte {
 	return nil
 }
 
+func (x *SendRequest) GetOrders() bool {
+	if x != nil {
+		return x.Orders
+	}
+	return false
+}
+
 type SendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Batches from the first on that are settled: kept, kept before, or refused. The agent
 	// sends the others again later.
-	Settled       uint32     `protobuf:"varint,1,opt,name=settled,proto3" json:"settled,omitempty"`
-	Refused       []*Refused `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
-	Later         []byte     `protobuf:"bytes,3,opt,name=later,proto3" json:"later,omitempty"` // why the others were not settled
+	Settled uint32     `protobuf:"varint,1,opt,name=settled,proto3" json:"settled,omitempty"`
+	Refused []*Refused `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
+	Later   []byte     `protobuf:"bytes,3,opt,name=later,proto3" json:"later,omitempty"` // why the others were not settled
+	// Where they were asked for, and could be read.
+	Orders        *OrdersResponse `protobuf:"bytes,4,opt,name=orders,proto3" json:"orders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -130,6 +140,13 @@ func (x *SendResponse) GetRefused() []*Refused {
 func (x *SendResponse) GetLater() []byte {
 	if x != nil {
 		return x.Later
+	}
+	return nil
+}
+
+func (x *SendResponse) GetOrders() *OrdersResponse {
+	if x != nil {
+		return x.Orders
 	}
 	return nil
 }
@@ -1190,13 +1207,15 @@ var File_hub_proto protoreflect.FileDescriptor
 
 const file_hub_proto_rawDesc = "" +
 	"\n" +
-	"\thub.proto\x12\x10homenode.wire.v1\"'\n" +
+	"\thub.proto\x12\x10homenode.wire.v1\"?\n" +
 	"\vSendRequest\x12\x18\n" +
-	"\abatches\x18\x01 \x03(\fR\abatches\"s\n" +
+	"\abatches\x18\x01 \x03(\fR\abatches\x12\x16\n" +
+	"\x06orders\x18\x02 \x01(\bR\x06orders\"\xad\x01\n" +
 	"\fSendResponse\x12\x18\n" +
 	"\asettled\x18\x01 \x01(\rR\asettled\x123\n" +
 	"\arefused\x18\x02 \x03(\v2\x19.homenode.wire.v1.RefusedR\arefused\x12\x14\n" +
-	"\x05later\x18\x03 \x01(\fR\x05later\"O\n" +
+	"\x05later\x18\x03 \x01(\fR\x05later\x128\n" +
+	"\x06orders\x18\x04 \x01(\v2 .homenode.wire.v1.OrdersResponseR\x06orders\"O\n" +
 	"\aRefused\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
@@ -1348,24 +1367,25 @@ var file_hub_proto_goTypes = []any{
 }
 var file_hub_proto_depIdxs = []int32{
 	2,  // 0: homenode.wire.v1.SendResponse.refused:type_name -> homenode.wire.v1.Refused
-	4,  // 1: homenode.wire.v1.Batch.nodes:type_name -> homenode.wire.v1.Node
-	5,  // 2: homenode.wire.v1.Batch.windows:type_name -> homenode.wire.v1.Window
-	6,  // 3: homenode.wire.v1.Batch.decisions:type_name -> homenode.wire.v1.Decision
-	7,  // 4: homenode.wire.v1.Batch.outcomes:type_name -> homenode.wire.v1.Outcome
-	10, // 5: homenode.wire.v1.OrdersResponse.services:type_name -> homenode.wire.v1.ServiceOrder
-	0,  // 6: homenode.wire.v1.Hub.Send:input_type -> homenode.wire.v1.SendRequest
-	8,  // 7: homenode.wire.v1.Hub.Orders:input_type -> homenode.wire.v1.OrdersRequest
-	11, // 8: homenode.wire.v1.Hub.Enrol:input_type -> homenode.wire.v1.EnrolRequest
-	13, // 9: homenode.wire.v1.Hub.Renew:input_type -> homenode.wire.v1.RenewRequest
-	1,  // 10: homenode.wire.v1.Hub.Send:output_type -> homenode.wire.v1.SendResponse
-	9,  // 11: homenode.wire.v1.Hub.Orders:output_type -> homenode.wire.v1.OrdersResponse
-	12, // 12: homenode.wire.v1.Hub.Enrol:output_type -> homenode.wire.v1.EnrolResponse
-	14, // 13: homenode.wire.v1.Hub.Renew:output_type -> homenode.wire.v1.RenewResponse
-	10, // [10:14] is the sub-list for method output_type
-	6,  // [6:10] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	9,  // 1: homenode.wire.v1.SendResponse.orders:type_name -> homenode.wire.v1.OrdersResponse
+	4,  // 2: homenode.wire.v1.Batch.nodes:type_name -> homenode.wire.v1.Node
+	5,  // 3: homenode.wire.v1.Batch.windows:type_name -> homenode.wire.v1.Window
+	6,  // 4: homenode.wire.v1.Batch.decisions:type_name -> homenode.wire.v1.Decision
+	7,  // 5: homenode.wire.v1.Batch.outcomes:type_name -> homenode.wire.v1.Outcome
+	10, // 6: homenode.wire.v1.OrdersResponse.services:type_name -> homenode.wire.v1.ServiceOrder
+	0,  // 7: homenode.wire.v1.Hub.Send:input_type -> homenode.wire.v1.SendRequest
+	8,  // 8: homenode.wire.v1.Hub.Orders:input_type -> homenode.wire.v1.OrdersRequest
+	11, // 9: homenode.wire.v1.Hub.Enrol:input_type -> homenode.wire.v1.EnrolRequest
+	13, // 10: homenode.wire.v1.Hub.Renew:input_type -> homenode.wire.v1.RenewRequest
+	1,  // 11: homenode.wire.v1.Hub.Send:output_type -> homenode.wire.v1.SendResponse
+	9,  // 12: homenode.wire.v1.Hub.Orders:output_type -> homenode.wire.v1.OrdersResponse
+	12, // 13: homenode.wire.v1.Hub.Enrol:output_type -> homenode.wire.v1.EnrolResponse
+	14, // 14: homenode.wire.v1.Hub.Renew:output_type -> homenode.wire.v1.RenewResponse
+	11, // [11:15] is the sub-list for method output_type
+	7,  // [7:11] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_hub_proto_init() }
