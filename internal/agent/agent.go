@@ -100,6 +100,7 @@ type Agent struct {
 	files    files
 	outbox   *outbox.Outbox   // nil: nothing is sent
 	decided  []store.Decision // of this round, for the hub
+	offered  store.Batch      // what the last round offered it
 	readers  int              // the group that may read what the agent writes; 0: root alone
 	totals   Totals
 	sum      summing       // only in a dry run

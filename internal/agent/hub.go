@@ -5,6 +5,7 @@ package agent
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"homenode/internal/action"
 	"homenode/internal/agent/decisions"
@@ -83,11 +84,13 @@ func (a *Agent) offer(w window.Window) {
 	if a.outbox == nil || w.Length <= 0 { // the first window is of no time: it has no figures of a period
 		return
 	}
-	b := store.Batch{Decisions: a.decided}
-	a.decided = nil
+	b := &a.offered // used again: the outbox keeps nothing of it
+	b.Decisions, a.decided = a.decided, b.Decisions[:0]
+	b.Nodes, b.Windows, b.Outcomes = b.Nodes[:0], b.Windows[:0], b.Outcomes[:0]
 	for i := range w.Nodes {
 		b.Nodes = append(b.Nodes, storeNode(&w, &w.Nodes[i]))
 	}
+	b.Windows = slices.Grow(b.Windows, len(w.Workloads))
 	for i := range w.Workloads {
 		b.Windows = append(b.Windows, storeWindow(&w, &w.Workloads[i], &a.status.Workloads[i]))
 	}
@@ -96,10 +99,10 @@ func (a *Agent) offer(w window.Window) {
 		b.Outcomes = append(b.Outcomes, storeOutcome(&w, o, wl.Service))
 	}
 	if a.o.PlayToHub { // as fast as possible, and all of it
-		a.outbox.Put(b)
+		a.outbox.Put(*b)
 		return
 	}
-	a.outbox.Offer(b)
+	a.outbox.Offer(*b)
 }
 
 func storeNode(w *window.Window, n *window.Node) store.Node {

@@ -183,7 +183,7 @@ func TestAnHourWithoutAHub(t *testing.T) {
 	defer o.Close()
 	const windows = 360
 	for i := range windows {
-		o.queue <- batchOf(fmt.Sprint("/w", i)) // Offer drops when a disk is too slow for ten windows a millisecond
+		o.Put(batchOf(fmt.Sprint("/w", i))) // Offer drops when a disk is too slow for ten windows a millisecond
 	}
 	until(t, "an hour", func() bool { return time.Duration(ahead.Load()) > time.Hour && o.Status().Waiting == windows })
 	if s := o.Status(); s.Error == "" || s.Sent != 0 {
@@ -437,7 +437,7 @@ func TestOrders(t *testing.T) {
 
 // The agent is never held up: what the disk cannot take is counted.
 func TestOfferNeverWaits(t *testing.T) {
-	o := &Outbox{queue: make(chan store.Batch, 1), spool: open(t, t.TempDir(), 1<<20)}
+	o := &Outbox{queue: make(chan queued, 1), spool: open(t, t.TempDir(), 1<<20)}
 	for range 3 {
 		o.Offer(batchOf("/x"))
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ type Outbox struct {
 	c     Config
 	log   *slog.Logger
 	run   string
-	queue chan store.Batch
+	queue chan queued
 	spool *Spool
 	more  chan struct{} // the spool has what is to be sent now
 	saved atomic.Uint64
@@ -43,9 +44,20 @@ type Outbox struct {
 	stop  context.CancelFunc
 	ended sync.WaitGroup
 
+	packing sync.Mutex // of the next two
+	packer  wire.Packer
+	number  uint64 // of the last batch in the queue
+
 	mu     sync.Mutex
 	status Status
 	orders *Orders
+}
+
+// queued is a packed batch.
+type queued struct {
+	number uint64
+	packed []byte
+	urgent bool // it has a decision
 }
 
 // clock is replaced in tests.
@@ -90,7 +102,7 @@ func newOutbox(c Config, log *slog.Logger, clock clock, dial func() (wirepb.HubC
 	if err != nil {
 		return nil, err
 	}
-	o := &Outbox{c: c, log: log, run: rand.Text(), queue: make(chan store.Batch, mostQueued), spool: spool, more: make(chan struct{}, 1), clock: clock, dial: dial}
+	o := &Outbox{c: c, log: log, run: rand.Text(), queue: make(chan queued, mostQueued), spool: spool, more: make(chan struct{}, 1), clock: clock, dial: dial}
 	if dial == nil {
 		o.dial = func() (wirepb.HubClient, *http.Transport, error) { return newClient(c) }
 	}
@@ -102,16 +114,45 @@ func newOutbox(c Config, log *slog.Logger, clock clock, dial func() (wirepb.HubC
 	return o, nil
 }
 
-// Offer takes what a window showed, and never waits. Host, Run and Number are set here. An
-// Outbox that is nil takes nothing.
+// Offer takes what a window showed, and never waits for the disk or the hub. Run and Number are
+// set here, Host by the hub. It keeps nothing of the batch. An Outbox that is nil takes nothing.
 func (o *Outbox) Offer(b store.Batch) {
 	if o == nil {
 		return
 	}
-	select {
-	case o.queue <- b:
-	default:
-		o.spool.Drop(DropQueue, 1)
+	o.pack(b, func(q queued) bool {
+		select {
+		case o.queue <- q:
+			return true
+		default:
+			o.spool.Drop(DropQueue, 1)
+			return false
+		}
+	})
+}
+
+// Put is Offer for a caller that can wait: until there is room.
+func (o *Outbox) Put(b store.Batch) {
+	o.pack(b, func(q queued) bool { o.queue <- q; return true })
+}
+
+// pack is done by the caller: it takes less CPU time than handing over rows, of which nothing
+// may be used again.
+func (o *Outbox) pack(b store.Batch, put func(q queued) bool) {
+	o.packing.Lock()
+	defer o.packing.Unlock()
+	b.Run = o.run
+	for _, part := range wire.Split(b) {
+		part.Number = o.number + 1
+		packed, err := o.packer.Pack(part)
+		if err != nil {
+			o.log.Error("hub: a window is not sent", "error", err)
+			o.spool.Drop(DropTooBig, 1)
+			continue
+		}
+		if put(queued{part.Number, slices.Clone(packed), len(part.Decisions) > 0}) {
+			o.number = part.Number
+		}
 	}
 }
 
@@ -127,33 +168,22 @@ func (o *Outbox) Close() {
 	o.spool.Close()
 }
 
-// keep packs batches and writes them to the spool.
+// keep writes batches to the spool.
 func (o *Outbox) keep() {
-	var p wire.Packer
-	number, failing, first := uint64(0), false, true
-	for b := range o.queue {
-		b.Run, b.Number = o.run, number+1
-		for _, part := range wire.Split(b) {
-			number = part.Number
-			packed, err := p.Pack(part)
-			if err != nil {
-				o.log.Error("hub: a window is not sent", "error", err)
-				o.spool.Drop(DropTooBig, 1)
-				continue
-			}
-			err = o.spool.Add(packed)
-			if err != nil && !failing {
-				o.log.Warn("hub: what is seen waits in memory", "error", err)
-			} else if err == nil && failing {
-				o.log.Info("hub: the spool is written again")
-			}
-			if failing = err != nil; !failing {
-				o.saved.Store(number)
-			}
+	failing, first := false, true
+	for q := range o.queue {
+		err := o.spool.Add(q.packed)
+		if err != nil && !failing {
+			o.log.Warn("hub: what is seen waits in memory", "error", err)
+		} else if err == nil && failing {
+			o.log.Info("hub: the spool is written again")
+		}
+		if failing = err != nil; !failing {
+			o.saved.Store(q.number)
 		}
 		// A request costs more than what is in it, so windows go a minute at a time: with the
 		// orders, or together. The first, and a decision, go at once.
-		if first || len(b.Decisions) > 0 || o.spool.Status().Waiting >= sendTogether {
+		if first || q.urgent || o.spool.Status().Waiting >= sendTogether {
 			select {
 			case o.more <- struct{}{}:
 			default:
@@ -162,9 +192,6 @@ func (o *Outbox) keep() {
 		first = false
 	}
 }
-
-// Put is Offer for a caller that can wait: until there is room.
-func (o *Outbox) Put(b store.Batch) { o.queue <- b }
 
 // Saved is the number of the last batch that is in the spool: a crash loses none up to it.
 func (o *Outbox) Saved() uint64 { return o.saved.Load() }
