@@ -78,9 +78,12 @@ func (h *Server) Close() {
 	h.ended.Wait()
 }
 
+// leastZipped is the bytes of an answer that is worth an agent's CPU time: many orders.
+const leastZipped = 16 << 10
+
 // Handler serves agents. It belongs behind a listener with TLS's configuration.
 func (h *Server) Handler() http.Handler {
-	path, service := wirepb.NewHubHandler(calls{h}, connect.WithReadMaxBytes(wire.MostSend+1<<10))
+	path, service := wirepb.NewHubHandler(calls{h}, connect.WithReadMaxBytes(wire.MostSend+1<<10), connect.WithCompressMinBytes(leastZipped))
 	mux := http.NewServeMux()
 	mux.Handle(path, h.admit(service))
 	return mux

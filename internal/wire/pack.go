@@ -15,16 +15,24 @@ import (
 )
 
 // Packer makes batches into bytes. It keeps its buffers: an agent packs one batch each
-// window. The zero value is ready. It is for one goroutine.
+// window, and what it allocates costs its collector more than packing costs. The zero value is
+// ready. It is for one goroutine.
 type Packer struct {
 	message, packed []byte
+
+	windows []*wirepb.Window // used again; what they point to is in:
+	text    []byte
+	floats  []float64
+	counts  []uint64
+	sizes   []int64
+	nodes   []int32
 }
 
 // Pack returns a batch as it is kept and sent. The bytes are valid until the next call.
 // Snappy makes them a fifth more than gzip at its fastest would, in a twentieth of the time, and
 // keeps nothing in memory, where gzip keeps 1.2 MB.
 func (p *Packer) Pack(b store.Batch) (packed []byte, err error) {
-	p.message, err = proto.MarshalOptions{}.MarshalAppend(p.message[:0], message(b))
+	p.message, err = proto.MarshalOptions{}.MarshalAppend(p.message[:0], p.fill(b))
 	if err != nil {
 		return nil, fmt.Errorf("pack batch %d: %w", b.Number, err)
 	}
@@ -56,69 +64,76 @@ func cut[T any](all []T) (head, tail []T) {
 	return all[:n], all[n:]
 }
 
-func message(b store.Batch) *wirepb.Batch {
-	m := &wirepb.Batch{Schema: Schema, Host: []byte(b.Host), Run: []byte(b.Run), Number: b.Number}
+// fill makes the message, which is valid until the next call.
+func (p *Packer) fill(b store.Batch) *wirepb.Batch {
+	p.text, p.floats, p.counts, p.sizes, p.nodes = p.text[:0], p.floats[:0], p.counts[:0], p.sizes[:0], p.nodes[:0]
+	m := &wirepb.Batch{Schema: Schema, Host: p.name(b.Host), Run: p.name(b.Run), Number: b.Number}
 	for i := range b.Nodes {
 		n := &b.Nodes[i]
 		m.Nodes = append(m.Nodes, &wirepb.Node{AtNs: n.At.UnixNano(), LengthNs: int64(n.Length), Node: int32(n.Node), Cpus: int32(n.CPUs),
-			Busy: opt[float64](n.Busy), MemoryBytes: opt[int64](n.Memory), FreeBytes: opt[int64](n.Free), TrafficBytes: opt[int64](n.Traffic)})
+			Busy: opt(&p.floats, n.Busy), MemoryBytes: opt(&p.sizes, n.Memory), FreeBytes: opt(&p.sizes, n.Free), TrafficBytes: opt(&p.sizes, n.Traffic)})
 	}
+	for len(p.windows) < len(b.Windows) {
+		p.windows = append(p.windows, &wirepb.Window{})
+	}
+	m.Windows = p.windows[:len(b.Windows)]
 	for i := range b.Windows {
-		m.Windows = append(m.Windows, windowMessage(&b.Windows[i]))
+		p.window(m.Windows[i], &b.Windows[i])
 	}
 	for _, d := range b.Decisions {
-		m.Decisions = append(m.Decisions, &wirepb.Decision{AtNs: d.At.UnixNano(), Kind: d.Kind, Workload: []byte(d.Workload), Service: []byte(d.Service),
-			Nodes: int32s(d.Nodes), DryRun: d.DryRun, Rule: d.Rule, Sentence: []byte(d.Sentence)})
+		m.Decisions = append(m.Decisions, &wirepb.Decision{AtNs: d.At.UnixNano(), Kind: d.Kind, Workload: p.name(d.Workload), Service: p.name(d.Service),
+			Nodes: list(&p.nodes, d.Nodes), DryRun: d.DryRun, Rule: d.Rule, Sentence: p.name(d.Sentence)})
 	}
 	for _, o := range b.Outcomes {
-		m.Outcomes = append(m.Outcomes, &wirepb.Outcome{AtNs: o.At.UnixNano(), Workload: []byte(o.Workload), Service: []byte(o.Service),
-			Action: []byte(o.Action), State: o.State, Sentence: []byte(o.Sentence)})
+		m.Outcomes = append(m.Outcomes, &wirepb.Outcome{AtNs: o.At.UnixNano(), Workload: p.name(o.Workload), Service: p.name(o.Service),
+			Action: p.name(o.Action), State: o.State, Sentence: p.name(o.Sentence)})
 	}
 	return m
 }
 
-func windowMessage(w *store.Window) *wirepb.Window {
-	return &wirepb.Window{
-		AtNs: w.At.UnixNano(), LengthNs: int64(w.Length), Workload: []byte(w.Workload), Service: []byte(w.Service), Owner: []byte(w.Owner),
-		Name: []byte(w.Name), Approved: w.Approved, Bound: int32s(w.Bound),
-		Cpu: opt[float64](w.CPU), WaitingRatio: opt[float64](w.Waiting), CpuByNode: w.CPUByNode,
-		AnonBytesByNode: int64s(w.AnonByNode), FileBytesByNode: int64s(w.FileByNode),
-		Cycles: opt[uint64](w.Cycles), Instructions: opt[uint64](w.Instructions), StallCycles: opt[uint64](w.Stalls),
-		LocalReads: opt[uint64](w.LocalReads), RemoteReads: opt[uint64](w.RemoteReads), TrafficBytes: opt[int64](w.Traffic), LatencyS: opt[float64](w.Latency),
-		LocalRatio: opt[float64](w.Local), LocalHow: uint32(w.LocalHow), LocalFrom: []byte(w.LocalFrom),
-		MbwBytesPerS: opt[float64](w.MBW), Msr: opt[float64](w.MSR), Npmr: opt[float64](w.NPMR), Rmbr: opt[float64](w.RMBR),
-	}
+// window sets every field: m had another window before.
+func (p *Packer) window(m *wirepb.Window, w *store.Window) {
+	m.AtNs, m.LengthNs = w.At.UnixNano(), int64(w.Length)
+	m.Workload, m.Service, m.Owner, m.Name = p.name(w.Workload), p.name(w.Service), p.name(w.Owner), p.name(w.Name)
+	m.Approved, m.Bound = w.Approved, list(&p.nodes, w.Bound)
+	m.Cpu, m.WaitingRatio, m.CpuByNode = opt(&p.floats, w.CPU), opt(&p.floats, w.Waiting), w.CPUByNode
+	m.AnonBytesByNode, m.FileBytesByNode = list(&p.sizes, w.AnonByNode), list(&p.sizes, w.FileByNode)
+	m.Cycles, m.Instructions, m.StallCycles = opt(&p.counts, w.Cycles), opt(&p.counts, w.Instructions), opt(&p.counts, w.Stalls)
+	m.LocalReads, m.RemoteReads = opt(&p.counts, w.LocalReads), opt(&p.counts, w.RemoteReads)
+	m.TrafficBytes, m.LatencyS = opt(&p.sizes, w.Traffic), opt(&p.floats, w.Latency)
+	m.LocalRatio, m.LocalHow, m.LocalFrom = opt(&p.floats, w.Local), uint32(w.LocalHow), p.name(w.LocalFrom)
+	m.MbwBytesPerS, m.Msr, m.Npmr, m.Rmbr = opt(&p.floats, w.MBW), opt(&p.floats, w.MSR), opt(&p.floats, w.NPMR), opt(&p.floats, w.RMBR)
+}
+
+func (p *Packer) name(s string) []byte {
+	from := len(p.text)
+	p.text = append(p.text, s...)
+	return p.text[from:len(p.text):len(p.text)]
 }
 
 // number is what figures are made of.
 type number interface {
-	~int32 | ~int64 | ~uint64 | ~float64
+	~int | ~int32 | ~int64 | ~uint64 | ~float64
 }
 
-// opt is a figure as the wire has it: nil is unknown.
-func opt[To, T number](v unit.Opt[T]) *To {
+// opt is a figure as the wire has it: nil is unknown. It is kept in to, which may move: figures
+// before it stay where they were.
+func opt[To, T number](to *[]To, v unit.Opt[T]) *To {
 	x, ok := v.Get()
 	if !ok {
 		return nil
 	}
-	y := To(x)
-	return &y
+	*to = append(*to, To(x))
+	return &(*to)[len(*to)-1]
 }
 
-func int32s(all []int) []int32 {
-	out := make([]int32, len(all))
-	for i, x := range all {
-		out[i] = int32(x)
+// list is opt for several.
+func list[To, T number](to *[]To, all []T) []To {
+	from := len(*to)
+	for _, x := range all {
+		*to = append(*to, To(x))
 	}
-	return out
-}
-
-func int64s(all []unit.Bytes) []int64 {
-	out := make([]int64, len(all))
-	for i, x := range all {
-		out[i] = int64(x)
-	}
-	return out
+	return (*to)[from:len(*to):len(*to)]
 }
 
 func at(ns int64) time.Time { return time.Unix(0, ns).UTC() }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,8 @@ func pack(t testing.TB, b store.Batch) []byte {
 	return out
 }
 
+func message(b store.Batch) *wirepb.Batch { return new(Packer).fill(b) }
+
 func zipped(m *wirepb.Batch) []byte {
 	data, _ := proto.Marshal(m)
 	return squeeze(data)
@@ -53,9 +56,19 @@ func squeeze(data []byte) []byte { return snappy.Encode(nil, data) }
 
 // What is known stays known, 0 included; what is unknown stays unknown; names stay bytes.
 func TestRoundTrip(t *testing.T) {
-	got, err := Unpack(pack(t, example()), "db-7", now)
-	if err != nil || !reflect.DeepEqual(got, example()) {
-		t.Errorf("got %+v, %v\nwant %+v", got, err, example())
+	// a Packer that had other batches before, longer and shorter ones
+	long, empty := example(), store.Batch{Host: "db-7", Run: "r", Number: 1}
+	long.Windows = append(slices.Clone(long.Windows[1:]), long.Windows...)
+	var p Packer
+	for _, want := range []store.Batch{long, example(), empty, example(), long} {
+		packed, err := p.Pack(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Unpack(packed, "db-7", now)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+		}
 	}
 }
 

@@ -341,7 +341,8 @@ func (seg *segment) each(f func(e Entry, end int64) bool) (more bool, err error)
 		return false, err
 	}
 	defer in.Close()
-	r := bufio.NewReaderSize(io.NewSectionReader(in, seg.from, seg.size-seg.from), 64<<10)
+	left := seg.size - seg.from
+	r := bufio.NewReaderSize(io.NewSectionReader(in, seg.from, left), int(min(left, 64<<10)))
 	at, last := seg.from, uint64(0)
 	for last < seg.last {
 		e, err := readEntry(r, last)
