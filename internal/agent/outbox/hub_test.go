@@ -447,6 +447,40 @@ func TestOfferNeverWaits(t *testing.T) {
 	(*Outbox)(nil).Offer(batchOf("/x"))
 }
 
+// hanging is a file on a disk that does not answer.
+type hanging struct {
+	file
+	until chan struct{}
+}
+
+func (h hanging) Write(p []byte) (int, error) { <-h.until; return h.file.Write(p) }
+
+// A disk that hangs holds up neither the agent's loop, nor what it tells, nor its end.
+func TestHangingDisk(t *testing.T) {
+	c := newFleet(t, 1, hub.Options{}).config("db-7")
+	o, err := newOutbox(c, slog.New(slog.DiscardHandler), clock{time.Now, func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+		sleep(ctx, min(d, 5*time.Millisecond), wake)
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.patience = 10 * time.Millisecond
+	answer := make(chan struct{})
+	o.spool.mu.Lock()
+	o.spool.create = func(path string) (file, error) { f, err := createFile(path); return hanging{f, answer}, err }
+	o.spool.mu.Unlock()
+	for range mostQueued + 10 {
+		o.Offer(batchOf("/x"))
+	}
+	until(t, "the queue is full", func() bool { return len(o.queue) == mostQueued })
+	if s := o.Status(); s.Dropped[DropQueue] < 9 || s.Waiting != mostQueued {
+		t.Errorf("%+v", s)
+	}
+	o.Close()
+	close(answer)
+	o.ended.Wait()
+}
+
 // A revoked host that is enrolled again goes on without a restart.
 func TestEnrolledAgain(t *testing.T) {
 	f := newFleet(t, 1, hub.Options{})

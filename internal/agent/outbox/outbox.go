@@ -41,8 +41,9 @@ type Outbox struct {
 	client wirepb.HubClient
 	idle   *http.Transport
 
-	stop  context.CancelFunc
-	ended sync.WaitGroup
+	stop     context.CancelFunc
+	ended    sync.WaitGroup
+	patience time.Duration // of the end with the disk
 
 	packing sync.Mutex // of the next two
 	packer  wire.Packer
@@ -102,7 +103,7 @@ func newOutbox(c Config, log *slog.Logger, clock clock, dial func() (wirepb.HubC
 	if err != nil {
 		return nil, err
 	}
-	o := &Outbox{c: c, log: log, run: rand.Text(), queue: make(chan queued, mostQueued), spool: spool, more: make(chan struct{}, 1), clock: clock, dial: dial}
+	o := &Outbox{c: c, log: log, run: rand.Text(), queue: make(chan queued, mostQueued), spool: spool, more: make(chan struct{}, 1), clock: clock, dial: dial, patience: closeLimit}
 	if dial == nil {
 		o.dial = func() (wirepb.HubClient, *http.Transport, error) { return newClient(c) }
 	}
@@ -156,16 +157,29 @@ func (o *Outbox) pack(b store.Batch, put func(q queued) bool) {
 	}
 }
 
+// closeLimit is how long the end waits for the disk.
+const closeLimit = 10 * time.Second
+
 // Close writes what was offered to the spool and ends. What is in the spool is sent by the
-// next agent.
+// next agent. A disk that does not answer does not hold up the end.
 func (o *Outbox) Close() {
 	if o == nil {
 		return
 	}
 	close(o.queue)
 	o.stop()
-	o.ended.Wait()
-	o.spool.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		o.ended.Wait()
+		o.spool.Close()
+	}()
+	sleep(context.Background(), o.patience, ended)
+	select {
+	case <-ended:
+	default:
+		o.log.Error("hub: the spool's disk does not answer: what waits for it is lost", "windows", len(o.queue)+1, "spool", o.c.Spool)
+	}
 }
 
 // keep writes batches to the spool.

@@ -77,7 +77,9 @@ type Spool struct {
 	next     uint64
 	held     []Entry // in memory: the disk did not take them
 	failing  error
-	dropped  map[string]uint64
+
+	told   sync.Mutex // of the next: not held while the disk is used, which may hang
+	status SpoolStatus
 }
 
 // segment is a file. Settled entries are those before from.
@@ -90,7 +92,7 @@ type segment struct {
 
 // OpenSpool reads what an earlier agent left. A damaged entry ends its segment.
 func OpenSpool(dir string, budget int64) (*Spool, error) {
-	s := &Spool{dir: dir, budget: budget, create: createFile, next: 1, dropped: map[string]uint64{}}
+	s := &Spool{dir: dir, budget: budget, create: createFile, next: 1, status: SpoolStatus{Dropped: map[string]uint64{}}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the spool: %w", err)
 	}
@@ -105,6 +107,7 @@ func OpenSpool(dir string, budget int64) (*Spool, error) {
 		}
 	}
 	s.shrink(0)
+	s.tell()
 	return s, nil
 }
 
@@ -142,7 +145,7 @@ func (s *Spool) load(path string, newest bool) error {
 			if newest && errors.Is(err, io.ErrUnexpectedEOF) {
 				why = DropCutOff
 			}
-			s.dropped[why]++ // at least one: what cannot be read cannot be counted
+			s.Drop(why, 1) // at least one: what cannot be read cannot be counted
 			break
 		}
 		seg.count, seg.last, seg.size = seg.count+1, e.Seq, seg.size+headSize+int64(len(e.Packed))
@@ -196,6 +199,7 @@ func encode(e Entry) []byte {
 func (s *Spool) Add(packed []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.tell()
 	s.held = append(s.held, Entry{s.next, slices.Clone(packed)})
 	s.next++
 	for len(s.held) > 0 {
@@ -207,7 +211,7 @@ func (s *Spool) Add(packed []byte) error {
 	bytes := 0
 	for i := len(s.held) - 1; i >= 0; i-- {
 		if bytes += len(s.held[i].Packed); bytes > mostHeld {
-			s.dropped[DropDisk] += uint64(i + 1)
+			s.Drop(DropDisk, i+1)
 			s.held = s.held[i+1:]
 			break
 		}
@@ -283,7 +287,7 @@ func (s *Spool) shrink(need int64) {
 				return
 			}
 		}
-		s.dropped[DropBudget] += s.segments[0].count
+		s.Drop(DropBudget, int(s.segments[0].count))
 		_ = os.Remove(s.segments[0].path)
 		s.segments = s.segments[1:]
 	}
@@ -300,6 +304,7 @@ func (s *Spool) bytes() (n int64) {
 func (s *Spool) Next(most, bytes int) (all []Entry, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.tell()
 	add := func(e Entry) bool {
 		if len(all) > 0 && (len(all) >= most || bytes < len(e.Packed)) {
 			return false
@@ -365,7 +370,7 @@ func (s *Spool) giveUp(seg *segment) {
 	}
 	read, last := uint64(0), uint64(0)
 	_, _ = seg.each(func(e Entry, _ int64) bool { read, last = read+1, e.Seq; return true })
-	s.dropped[DropDamaged] += seg.count - read
+	s.Drop(DropDamaged, int(seg.count-read))
 	seg.count, seg.last = read, last
 	if seg.count == 0 {
 		_ = os.Remove(seg.path)
@@ -377,6 +382,7 @@ func (s *Spool) giveUp(seg *segment) {
 func (s *Spool) Done(upto uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.tell()
 	s.held = slices.DeleteFunc(s.held, func(e Entry) bool { return e.Seq <= upto })
 	for len(s.segments) > 0 && s.segments[0].last <= upto {
 		seg := s.segments[0]
@@ -405,11 +411,13 @@ func (s *Spool) Done(upto uint64) {
 	seg.from, seg.count = from, seg.count-settled
 }
 
-// Drop counts batches that never came here, or that the hub refused.
+// Drop counts batches that are lost, or that never came here. It does not wait for the disk.
 func (s *Spool) Drop(why string, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dropped[why] += uint64(n)
+	s.told.Lock()
+	defer s.told.Unlock()
+	if n > 0 {
+		s.status.Dropped[why] += uint64(n)
+	}
 }
 
 // SpoolStatus is what a spool holds.
@@ -421,18 +429,28 @@ type SpoolStatus struct {
 	Dropped map[string]uint64
 }
 
-// Status says what is in it.
+// Status says what is in it, after the last change. It does not wait for the disk.
 func (s *Spool) Status() SpoolStatus {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := SpoolStatus{Waiting: uint64(len(s.held)), Bytes: s.bytes(), Held: len(s.held), Dropped: maps.Clone(s.dropped)}
+	s.told.Lock()
+	defer s.told.Unlock()
+	out := s.status
+	out.Dropped = maps.Clone(out.Dropped)
+	return out
+}
+
+// tell renews the status.
+func (s *Spool) tell() {
+	out := SpoolStatus{Waiting: uint64(len(s.held)), Bytes: s.bytes(), Held: len(s.held)}
 	for _, seg := range s.segments {
 		out.Waiting += seg.count
 	}
 	if s.failing != nil {
 		out.Failing = strings.TrimPrefix(s.failing.Error(), "write the spool: ")
 	}
-	return out
+	s.told.Lock()
+	defer s.told.Unlock()
+	out.Dropped = s.status.Dropped
+	s.status = out
 }
 
 // Close ends the writing.
