@@ -176,7 +176,7 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 	near(t, "samples of both", count[both.pids[0]]+count[both.pids[1]], 4000, 20+s.Lost)
 	for pid := range level {
 		// Both take turns of some 700 loads, less than the period: whose load is sampled is
-		// chance, with a standard deviation of 13 in ten runs.
+		// chance, with a standard deviation of 13 in fifteen runs.
 		near(t, fmt.Sprintf("samples of %s", level[pid]), count[pid], 2000, 65+s.Lost)
 		// the program's stack and data are where it was started
 		near(t, fmt.Sprintf("others of the same program as %s", level[pid]), other[pid], 0, 20)

@@ -65,8 +65,8 @@ int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s)
 	return 0;
 }
 
-/* The directory forgets which of the lines the core had modified. Of what a core only may have
- * it need not know that it is gone. */
+/* The directory forgets which lines the core had modified. Of clean lines it only says which cores
+ * may have them, so these entries stay. */
 static void empty_core(struct homenode_model *m, struct homenode_core *core)
 {
 	struct homenode_cache *l2 = &core->l2;

@@ -142,9 +142,8 @@ func (o *Outbox) Put(b store.Batch) {
 func (o *Outbox) pack(b store.Batch, put func(q queued) bool) {
 	o.packing.Lock()
 	defer o.packing.Unlock()
-	b.Run = o.run
+	b.Run, b.Number = o.run, o.number+1
 	for _, part := range wire.Split(b) {
-		part.Number = o.number + 1
 		packed, err := o.packer.Pack(part)
 		if err != nil {
 			o.log.Error("hub: a window is not sent", "error", err)

@@ -194,13 +194,13 @@ func encode(e Entry) []byte {
 	return append(out, e.Packed...)
 }
 
-// Add keeps a batch. Without an error it is on disk. With one it is in memory for now: it
+// Add keeps a batch, whose bytes are then its own. Without an error it is on disk. With one it is in memory for now: it
 // may be sent, and is written before the next one.
 func (s *Spool) Add(packed []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.tell()
-	s.held = append(s.held, Entry{s.next, slices.Clone(packed)})
+	s.held = append(s.held, Entry{s.next, packed})
 	s.next++
 	for len(s.held) > 0 {
 		if s.failing = s.append(s.held[0]); s.failing != nil {
