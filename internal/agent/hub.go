@@ -106,7 +106,8 @@ func (a *Agent) offer(w window.Window) {
 }
 
 func storeNode(w *window.Window, n *window.Node) store.Node {
-	return store.Node{At: w.At, Length: w.Length, Node: n.ID, CPUs: n.CPUs.Len(), Busy: figure(n.CPUBusy), Memory: n.Memory.V, Free: n.Free.V, Traffic: n.Traffic.V}
+	return store.Node{At: w.At, Length: w.Length, Node: n.ID, CPUs: n.CPUs.Len(), Busy: figure(n.CPUBusy), Memory: n.Memory.V, Free: n.Free.V, Traffic: n.Traffic.V,
+		BusyHow: howOf(of(figure(n.CPUBusy), n.CPUBusy.How)), MemoryHow: howOf(of(n.Memory.V, n.Memory.How), of(n.Free.V, n.Free.How)), TrafficHow: howOf(of(n.Traffic.V, n.Traffic.How))}
 }
 
 func storeOutcome(w *window.Window, o action.Outcome, service string) store.Outcome {
@@ -128,7 +129,42 @@ func storeWindow(w *window.Window, wl *window.Workload, s *WorkloadStatus) store
 	if out.Local.Known() {
 		out.LocalHow, out.LocalFrom = f.LocalAccessRatio.How, clip(f.LocalAccessRatio.From, wire.MostLabel)
 	}
+	out.CPUHow = howOf(of(out.CPU, wl.CPU.How), of(out.Waiting, wl.Waiting.How), ofAll(out.CPUByNode, wl.CPUByNode))
+	out.CyclesHow = howOf(of(out.Cycles, wl.Cycles.How), of(out.Instructions, wl.Instructions.How), of(out.Stalls, wl.StallCycles.How), of(out.MSR, f.MSR.How))
+	out.TrafficHow = howOf(of(out.Traffic, wl.Traffic.How), of(out.MBW, f.MBW.How))
+	out.LatencyHow = howOf(of(out.Latency, wl.Latency.How))
+	out.PagesHow = howOf(ofAll(out.AnonByNode, wl.AnonByNode), ofAll(out.FileByNode, wl.FileByNode), of(out.NPMR, f.NPMR.How))
 	return out
+}
+
+// of is how a figure is known, unknown where it was not kept.
+func of[T any](kept unit.Opt[T], how unit.Source) unit.Source {
+	if !kept.Known() {
+		return unit.HowUnknown
+	}
+	return how
+}
+
+func ofAll[T any](kept []T, by []unit.Value[T]) unit.Source {
+	if len(kept) == 0 {
+		return unit.HowUnknown
+	}
+	weakest := unit.HowMeasured
+	for _, v := range by {
+		weakest = min(weakest, v.How)
+	}
+	return weakest
+}
+
+// howOf is the weakest of those that are known.
+func howOf(all ...unit.Source) unit.Source {
+	weakest := unit.HowUnknown
+	for _, s := range all {
+		if s != unit.HowUnknown && (weakest == unit.HowUnknown || s < weakest) {
+			weakest = s
+		}
+	}
+	return weakest
 }
 
 // figure is unknown where it is no number that can be: the hub would refuse the whole batch.

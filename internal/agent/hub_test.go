@@ -48,6 +48,13 @@ func TestStoreWindow(t *testing.T) {
 	if got.Local.Or(0) != .25 || got.LocalHow != unit.HowModelled || got.LocalFrom != "the lab" {
 		t.Errorf("the local access ratio lost how it is known: %+v", got)
 	}
+	if got.CPUHow != unit.HowMeasured || got.CyclesHow != unit.HowMeasured || got.LatencyHow != unit.HowUnknown || got.PagesHow != unit.HowUnknown {
+		t.Errorf("how the figures are known: %+v", got)
+	}
+	wl.Waiting = unit.Estimated(unit.Ratio(0.5), "x")
+	if got = storeWindow(&w, &wl, &s); got.CPUHow != unit.HowEstimated {
+		t.Errorf("measured CPU time and an estimated wait are known as %s", got.CPUHow)
+	}
 	var none store.Window
 	if got = storeWindow(&w, &window.Workload{ID: "/b"}, &WorkloadStatus{}); got.LocalHow != none.LocalHow || got.Local.Known() {
 		t.Errorf("%+v", got)

@@ -30,6 +30,8 @@ type Node struct {
 	Memory  unit.Opt[unit.Bytes]
 	Free    unit.Opt[unit.Bytes]
 	Traffic unit.Opt[unit.Bytes] // of its memory controllers
+
+	BusyHow, MemoryHow, TrafficHow unit.Source // how they are known; MemoryHow: Memory and Free
 }
 
 // Window is one workload of a host in one period.
@@ -63,6 +65,13 @@ type Window struct {
 	MSR       unit.Opt[unit.Ratio] // memory stall cycles / cycles
 	NPMR      unit.Opt[unit.Ratio] // anon / (anon + file)
 	RMBR      unit.Opt[unit.Ratio] // remote / all DRAM reads
+
+	// How the other figures are known: the weakest of those that come from one place.
+	CPUHow     unit.Source // CPU, Waiting, CPUByNode
+	CyclesHow  unit.Source // Cycles, Instructions, Stalls, MSR
+	TrafficHow unit.Source // Traffic, MBW
+	LatencyHow unit.Source
+	PagesHow   unit.Source // AnonByNode, FileByNode, NPMR
 }
 
 // Decision is what a host's policy decided for a workload, or would have in a dry run.

@@ -71,7 +71,8 @@ func (p *Packer) fill(b store.Batch) *wirepb.Batch {
 	for i := range b.Nodes {
 		n := &b.Nodes[i]
 		m.Nodes = append(m.Nodes, &wirepb.Node{AtNs: n.At.UnixNano(), LengthNs: int64(n.Length), Node: int32(n.Node), Cpus: int32(n.CPUs),
-			Busy: opt(&p.floats, n.Busy), MemoryBytes: opt(&p.sizes, n.Memory), FreeBytes: opt(&p.sizes, n.Free), TrafficBytes: opt(&p.sizes, n.Traffic)})
+			Busy: opt(&p.floats, n.Busy), MemoryBytes: opt(&p.sizes, n.Memory), FreeBytes: opt(&p.sizes, n.Free), TrafficBytes: opt(&p.sizes, n.Traffic),
+			BusyHow: uint32(n.BusyHow), MemoryHow: uint32(n.MemoryHow), TrafficHow: uint32(n.TrafficHow)})
 	}
 	for len(p.windows) < len(b.Windows) {
 		p.windows = append(p.windows, &wirepb.Window{})
@@ -103,6 +104,8 @@ func (p *Packer) window(m *wirepb.Window, w *store.Window) {
 	m.TrafficBytes, m.LatencyS = opt(&p.sizes, w.Traffic), opt(&p.floats, w.Latency)
 	m.LocalRatio, m.LocalHow, m.LocalFrom = opt(&p.floats, w.Local), uint32(w.LocalHow), p.name(w.LocalFrom)
 	m.MbwBytesPerS, m.Msr, m.Npmr, m.Rmbr = opt(&p.floats, w.MBW), opt(&p.floats, w.MSR), opt(&p.floats, w.NPMR), opt(&p.floats, w.RMBR)
+	m.CpuHow, m.CyclesHow, m.TrafficHow = uint32(w.CPUHow), uint32(w.CyclesHow), uint32(w.TrafficHow)
+	m.LatencyHow, m.PagesHow = uint32(w.LatencyHow), uint32(w.PagesHow)
 }
 
 func (p *Packer) name(s string) []byte {

@@ -132,7 +132,10 @@ func (r *reader) node(n *wirepb.Node) store.Node {
 		r.refuse(BadFigure, "node %d with %d CPUs", n.Node, n.Cpus)
 	}
 	return store.Node{At: r.time(n.AtNs), Length: r.length(n.LengthNs), Node: int(n.Node), CPUs: int(n.Cpus), Busy: r.float("busy", n.Busy),
-		Memory: r.bytes("memory", n.MemoryBytes), Free: r.bytes("free", n.FreeBytes), Traffic: r.bytes("traffic", n.TrafficBytes)}
+		Memory: r.bytes("memory", n.MemoryBytes), Free: r.bytes("free", n.FreeBytes), Traffic: r.bytes("traffic", n.TrafficBytes),
+		BusyHow:    r.how("busy", n.BusyHow, n.Busy != nil),
+		MemoryHow:  r.how("memory", n.MemoryHow, n.MemoryBytes != nil || n.FreeBytes != nil),
+		TrafficHow: r.how("traffic", n.TrafficHow, n.TrafficBytes != nil)}
 }
 
 func (r *reader) window(w *wirepb.Window) store.Window {
@@ -145,17 +148,28 @@ func (r *reader) window(w *wirepb.Window) store.Window {
 		Traffic: r.bytes("traffic", w.TrafficBytes), Latency: r.float("latency", w.LatencyS),
 		Local: r.ratio("local", w.LocalRatio), LocalFrom: r.label("local_from", w.LocalFrom),
 		MBW: r.float("mbw", w.MbwBytesPerS), MSR: r.ratio("msr", w.Msr), NPMR: r.ratio("npmr", w.Npmr), RMBR: r.ratio("rmbr", w.Rmbr),
+
+		LocalHow:   r.how("local access ratio", w.LocalHow, w.LocalRatio != nil),
+		CPUHow:     r.how("cpu", w.CpuHow, w.Cpu != nil || w.WaitingRatio != nil || len(w.CpuByNode) > 0),
+		CyclesHow:  r.how("cycles", w.CyclesHow, w.Cycles != nil || w.Instructions != nil || w.StallCycles != nil || w.Msr != nil),
+		TrafficHow: r.how("traffic", w.TrafficHow, w.TrafficBytes != nil || w.MbwBytesPerS != nil),
+		LatencyHow: r.how("latency", w.LatencyHow, w.LatencyS != nil),
+		PagesHow:   r.how("pages", w.PagesHow, len(w.AnonBytesByNode) > 0 || len(w.FileBytesByNode) > 0 || w.Npmr != nil),
 	}
 	for i := range w.CpuByNode {
 		out.CPUByNode = append(out.CPUByNode, r.float("cpu_by_node", &w.CpuByNode[i]).Or(0))
 	}
 	r.most("cpu_by_node", len(out.CPUByNode))
-	if w.LocalHow > uint32(unit.HowMeasured) || (w.LocalHow == uint32(unit.HowUnknown)) == out.Local.Known() {
-		r.refuse(BadFigure, "local access ratio: it does not say how it is known (%d)", w.LocalHow)
-	} else {
-		out.LocalHow = unit.Source(w.LocalHow)
-	}
 	return out
+}
+
+// how is how a figure is known, if it is.
+func (r *reader) how(what string, code uint32, known bool) unit.Source {
+	if code > uint32(unit.HowMeasured) || (unit.Source(code) == unit.HowUnknown) == known {
+		r.refuse(BadFigure, "%s: it does not say how it is known (%d)", what, code)
+		return unit.HowUnknown
+	}
+	return unit.Source(code)
 }
 
 func (r *reader) time(ns int64) time.Time {

@@ -24,11 +24,12 @@ var now = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 func example() store.Batch {
 	return store.Batch{
 		Host: "db-7", Run: "r", Number: 3,
-		Nodes: []store.Node{{At: now, Length: 10 * time.Second, Node: 1, CPUs: 4, Busy: unit.Some(0.0), Memory: unit.Some(unit.Bytes(0))}},
+		Nodes: []store.Node{{At: now, Length: 10 * time.Second, Node: 1, CPUs: 4, Busy: unit.Some(0.0), Memory: unit.Some(unit.Bytes(0)), BusyHow: unit.HowMeasured, MemoryHow: unit.HowModelled}},
 		Windows: []store.Window{
-			{At: now, Length: time.Second, Workload: "/a\xff", Local: unit.Some(unit.Ratio(0)), LocalHow: unit.HowModelled, LocalFrom: "lab", Cycles: unit.Some(uint64(0))},
+			{At: now, Length: time.Second, Workload: "/a\xff", Local: unit.Some(unit.Ratio(0)), LocalHow: unit.HowModelled, LocalFrom: "lab", Cycles: unit.Some(uint64(0)), CyclesHow: unit.HowModelled},
 			{At: now, Length: time.Second, Workload: "/b", Service: "s", Owner: "none", Name: "n", Approved: true, Bound: []int{0, 3},
-				CPU: unit.Some(1.5), CPUByNode: []float64{1, .5}, AnonByNode: []unit.Bytes{1, 2}, FileByNode: []unit.Bytes{0, 0}, MSR: unit.Some(unit.Ratio(.5))},
+				CPU: unit.Some(1.5), CPUByNode: []float64{1, .5}, AnonByNode: []unit.Bytes{1, 2}, FileByNode: []unit.Bytes{0, 0}, MSR: unit.Some(unit.Ratio(.5)),
+				CPUHow: unit.HowMeasured, CyclesHow: unit.HowModelled, PagesHow: unit.HowMeasured},
 		},
 		Decisions: []store.Decision{{At: now, Kind: "bind", Workload: "/b", Nodes: []int{0}, DryRun: true, Rule: "r", Sentence: "why"}},
 		Outcomes:  []store.Outcome{{At: now, Workload: "/b", Action: "bind", State: "done", Sentence: "did"}},
@@ -84,11 +85,16 @@ func TestRefuses(t *testing.T) {
 		packed []byte
 		want   Reason
 	}{
-		"NaN":             {window(func(w *wirepb.Window) { w.Cpu = proto.Float64(math.NaN()) }), BadFigure},
-		"infinite":        {window(func(w *wirepb.Window) { w.MbwBytesPerS = proto.Float64(math.Inf(1)) }), BadFigure},
-		"negative":        {window(func(w *wirepb.Window) { w.AnonBytesByNode = []int64{-1} }), BadFigure},
+		"NaN":             {window(func(w *wirepb.Window) { w.Cpu = proto.Float64(math.NaN()); w.CpuHow = 3 }), BadFigure},
+		"infinite":        {window(func(w *wirepb.Window) { w.MbwBytesPerS = proto.Float64(math.Inf(1)); w.TrafficHow = 3 }), BadFigure},
+		"negative":        {window(func(w *wirepb.Window) { w.AnonBytesByNode = []int64{-1}; w.PagesHow = 3 }), BadFigure},
 		"ratio above 1":   {window(func(w *wirepb.Window) { w.LocalRatio = proto.Float64(1.01) }), BadFigure},
 		"unknown and how": {window(func(w *wirepb.Window) { w.LocalRatio = nil }), BadFigure},
+		"CPU without":     {window(func(w *wirepb.Window) { w.Cpu, w.CpuHow = proto.Float64(1), 0 }), BadFigure},
+		"pages without":   {window(func(w *wirepb.Window) { w.FileBytesByNode = []int64{1} }), BadFigure},
+		"latency, no how": {window(func(w *wirepb.Window) { w.LatencyS = proto.Float64(1) }), BadFigure},
+		"how of nothing":  {window(func(w *wirepb.Window) { w.TrafficHow = 3 }), BadFigure},
+		"how is 4":        {window(func(w *wirepb.Window) { w.CyclesHow = 4 }), BadFigure},
 		"too large":       {window(func(w *wirepb.Window) { w.Cycles = proto.Uint64(math.MaxUint64) }), BadFigure},
 		"no period":       {window(func(w *wirepb.Window) { w.LengthNs = 0 }), BadFigure},
 		"node -1":         {window(func(w *wirepb.Window) { w.Bound = []int32{-1} }), BadFigure},
@@ -96,7 +102,7 @@ func TestRefuses(t *testing.T) {
 		"1970":            {window(func(w *wirepb.Window) { w.AtNs = 0 }), BadTime},
 		"label of 1 MB":   {window(func(w *wirepb.Window) { w.Service = []byte(long) }), BadName},
 		"no workload":     {window(func(w *wirepb.Window) { w.Workload = nil }), BadName},
-		"long array":      {window(func(w *wirepb.Window) { w.CpuByNode = make([]float64, MostNodes+1) }), TooLarge},
+		"long array":      {window(func(w *wirepb.Window) { w.CpuByNode = make([]float64, MostNodes+1); w.CpuHow = 3 }), TooLarge},
 		"rows":            {zipped(&wirepb.Batch{Schema: 1, Run: []byte("r"), Number: 1, Windows: make([]*wirepb.Window, MostRows+1)}), TooLarge},
 		"bomb":            {squeeze(make([]byte, 64<<20)), TooLarge},
 		"newer":           {zipped(&wirepb.Batch{Schema: Schema + 1, Run: []byte("r"), Number: 1}), Newer},

@@ -24,14 +24,14 @@ type Fake struct {
 
 // columns of each topic, as the stores have them.
 var columns = map[store.Topic]string{
-	store.Services:  "service instances hosts local_ratio:1 local_how cpu_s:s traffic_bytes:bytes saved_ratio:1 saved_cpu_s:s saved_how unbound_ratio:1 last",
-	store.Gain:      "service instances cpu_s:s local_ratio:1 local_how saved_ratio:1 saved_cpu_s:s saved_how",
-	store.Instances: "host workload name local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 last",
-	store.Workloads: "workload service name bound cpu_by_node:CPUs anon_by_node:bytes local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last",
+	store.Services:  "service instances hosts local_ratio:1 local_how cpu_s:s traffic_bytes:bytes saved_ratio:1 saved_cpu_s:s saved_how unbound_ratio:1 last cpu_how traffic_how",
+	store.Gain:      "service instances cpu_s:s local_ratio:1 local_how saved_ratio:1 saved_cpu_s:s saved_how cpu_how",
+	store.Instances: "host workload name local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 last cpu_how traffic_how",
+	store.Workloads: "workload service name bound cpu_by_node:CPUs anon_by_node:bytes local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last cpu_how traffic_how",
 	store.Hosts:     "host apart_ratio:1 remote_ratio:1 remote_how nodes workloads bound_workloads last",
 	store.HostBins:  "apart_ratio:1 remote_ratio:1 hosts example",
-	store.Nodes:     "node cpus:CPUs busy_cpus:CPUs memory_bytes:bytes used_bytes:bytes traffic_bytes_per_s:bytes/s last",
-	store.History:   "at instances local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1",
+	store.Nodes:     "node cpus:CPUs busy_cpus:CPUs memory_bytes:bytes used_bytes:bytes traffic_bytes_per_s:bytes/s last busy_how memory_how",
+	store.History:   "at instances local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 cpu_how traffic_how",
 	store.Events:    "at host workload service type kind nodes dry_run state rule sentence",
 	store.Unbound:   "at host workload service rule sentence",
 }
@@ -133,7 +133,7 @@ func (f *Fake) servicesRows(q store.Question) (all [][]any) {
 		}
 		local, how, saved, cpu := f.serviceFigures(s)
 		n := f.instances(s)
-		row := []any{name, n, min(n, int64(f.Hosts)), local, how, cpu, cpu * 1.5e9, nil, nil, "unknown", float64(s%4) / 4, f.Until}
+		row := []any{name, n, min(n, int64(f.Hosts)), local, how, cpu, cpu * 1.5e9, nil, nil, "unknown", float64(s%4) / 4, f.Until, "measured", "estimated"}
 		if local != nil {
 			row[7], row[8], row[9] = saved, saved*cpu, "estimated"
 		}
@@ -144,7 +144,7 @@ func (f *Fake) servicesRows(q store.Question) (all [][]any) {
 
 func (f *Fake) gainRows(q store.Question) (all [][]any) {
 	for _, r := range f.servicesRows(q) {
-		all = append(all, []any{r[0], r[1], r[5], r[3], r[4], r[7], r[8], r[9]})
+		all = append(all, []any{r[0], r[1], r[5], r[3], r[4], r[7], r[8], r[9], "measured"})
 	}
 	return all
 }
@@ -161,7 +161,7 @@ func (f *Fake) instanceRows(q store.Question) (all [][]any) {
 	for h := range min(f.Hosts, 5000) {
 		for i := range f.Each {
 			if f.Service(f.serviceOf(h, i)) == q.Service {
-				all = append(all, []any{f.Host(h), f.Workload(h, i), "prod/" + q.Service, f.known(h, f.local(h, i, 1)), f.how(h).String(), f.cpus(h, i, 1), f.cpus(h, i, 1) * 1.5e9, float64(b2i(f.bound(h, i))), f.Until})
+				all = append(all, []any{f.Host(h), f.Workload(h, i), "prod/" + q.Service, f.known(h, f.local(h, i, 1)), f.how(h).String(), f.cpus(h, i, 1), f.cpus(h, i, 1) * 1.5e9, float64(b2i(f.bound(h, i))), f.Until, "measured", "estimated"})
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (f *Fake) workloadRows(q store.Question) (all [][]any) {
 		if len(w.Bound) > 0 {
 			bound = fmt.Sprint(w.Bound[0])
 		}
-		all = append(all, []any{w.Workload, w.Service, w.Name, bound, fmt.Sprintf("%.3f %.3f", w.CPUByNode[0], w.CPUByNode[1]), fmt.Sprintf("%d %d", w.AnonByNode[0], w.AnonByNode[1]), f.known(h, f.local(h, i, 1)), f.how(h).String(), f.cpus(h, i, 1), f.cpus(h, i, 1) * 1.5e9, f.Until})
+		all = append(all, []any{w.Workload, w.Service, w.Name, bound, fmt.Sprintf("%.3f %.3f", w.CPUByNode[0], w.CPUByNode[1]), fmt.Sprintf("%d %d", w.AnonByNode[0], w.AnonByNode[1]), f.known(h, f.local(h, i, 1)), f.how(h).String(), f.cpus(h, i, 1), f.cpus(h, i, 1) * 1.5e9, f.Until, "measured", "estimated"})
 	}
 	return all
 }
@@ -245,7 +245,7 @@ func (f *Fake) nodeRows(q store.Question) (all [][]any) {
 		x := f.node(h, n, f.Until, 4+20*spread(float64(h*2+n)))
 		busy, _ := x.Busy.Get()
 		free, _ := x.Free.Get()
-		all = append(all, []any{int64(n), float64(32), busy, float64(256 * unit.GiB), float64(256*unit.GiB - free), busy * 2e9, f.Until})
+		all = append(all, []any{int64(n), float64(32), busy, float64(256 * unit.GiB), float64(256*unit.GiB - free), busy * 2e9, f.Until, "measured", "measured"})
 	}
 	return all
 }
@@ -259,7 +259,7 @@ func (f *Fake) historyRows(q store.Question) (all [][]any) {
 		if i > 90 && i < 100 {
 			local = nil
 		}
-		all = append(all, []any{at, int64(40 + i%5), local, "measured", 1 + wave(2, x), 2e9 * wave(3, x), float64(b2i(i > 120))})
+		all = append(all, []any{at, int64(40 + i%5), local, "measured", 1 + wave(2, x), 2e9 * wave(3, x), float64(b2i(i > 120)), "measured", "estimated"})
 	}
 	return all
 }

@@ -128,7 +128,7 @@ func (f Fleet) Batch(host, windows int) store.Batch {
 func (f Fleet) node(host, n int, at time.Time, busy float64) store.Node {
 	free := unit.Bytes(float64(256*unit.GiB) * (0.1 + 0.6*spread(float64(host*2+n))))
 	return store.Node{At: at, Length: f.Length, Node: n, CPUs: 32, Busy: unit.Some(min(busy, 32)), Memory: unit.Some(256 * unit.GiB), Free: unit.Some(free),
-		Traffic: unit.Some(unit.Bytes(busy * 2e9 * f.Length.Seconds()))}
+		Traffic: unit.Some(unit.Bytes(busy * 2e9 * f.Length.Seconds())), BusyHow: unit.HowMeasured, MemoryHow: unit.HowMeasured, TrafficHow: unit.HowMeasured}
 }
 
 func (f Fleet) window(host, i int, at time.Time, phase float64) store.Window {
@@ -141,7 +141,8 @@ func (f Fleet) window(host, i int, at time.Time, phase float64) store.Window {
 	}
 	w := store.Window{At: at, Length: f.Length, Workload: f.Workload(host, i), Service: f.Service(f.serviceOf(host, i)), Owner: "kubelet", Name: "prod/" + f.Service(f.serviceOf(host, i)),
 		Approved: f.serviceOf(host, i)%3 == 0, CPU: unit.Some(cpu), CPUByNode: make([]float64, 2), AnonByNode: make([]unit.Bytes, 2), FileByNode: make([]unit.Bytes, 2),
-		Traffic: unit.Some(unit.Bytes(cpu * 1.5e9 * seconds)), MSR: unit.Some(unit.Ratio(0.1 + 0.5*spread(float64(f.serviceOf(host, i)))))}
+		Traffic: unit.Some(unit.Bytes(cpu * 1.5e9 * seconds)), MSR: unit.Some(unit.Ratio(0.1 + 0.5*spread(float64(f.serviceOf(host, i))))),
+		CPUHow: unit.HowMeasured, CyclesHow: unit.HowMeasured, TrafficHow: unit.HowEstimated, PagesHow: unit.HowMeasured}
 	if f.bound(host, i) {
 		w.Bound = []int{home}
 	}
@@ -153,7 +154,7 @@ func (f Fleet) window(host, i int, at time.Time, phase float64) store.Window {
 	local := f.local(host, i, phase)
 	w.AnonByNode[home], w.AnonByNode[1-home] = unit.Bytes(float64(memory)*local), unit.Bytes(float64(memory)*(1-local))
 	if w.LocalHow = f.how(host); w.LocalHow == unit.HowUnknown {
-		w.MSR = unit.None[unit.Ratio]()
+		w.MSR, w.CyclesHow = unit.None[unit.Ratio](), unit.HowUnknown
 		return w
 	}
 	w.Local, w.LocalFrom = unit.Some(unit.Ratio(local)), "pages"

@@ -29,7 +29,7 @@ func host(s *site, r *request) (content, error) {
 		return c, err
 	}
 	if len(nodes.Rows) > 0 {
-		c.Pictures = []render.Panel{newMachine(nodes, a).panel(name)}
+		c.Pictures = []render.Panel{newMachine(nodes, a).panel(name, howOf(nodes, "busy_how"), howOf(nodes, "memory_how"))}
 	}
 	t := r.paged(r.tabled(a, r.workloadSpecs(a, name), sorted), a.More)
 	t.Caption, t.Empty = "Workloads", "This host has no window in this time."
@@ -42,12 +42,12 @@ func (r *request) workloadSpecs(a answer, host string) []spec {
 	return []spec{
 		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, host), small: func(row []any) string { return render.Printable(a.text(row, "name")) }},
 		{name: "service", head: "service", left: true, link: r.toService(a)},
-		{name: "cpus", head: "CPUs"},
+		{name: "cpus", head: "CPUs", how: "cpu_how"},
 		{name: "bound", head: "bound to nodes", fixed: true, show: func(row []any) string { return render.Or(render.Printable(a.text(row, "bound")), "not bound") }},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
 		{name: "cpu_by_node", head: "CPUs by node", fixed: true},
 		{name: "anon_by_node", head: "memory by node", fixed: true},
-		{name: "traffic_bytes_per_s", head: "traffic"},
+		{name: "traffic_bytes_per_s", head: "traffic", how: "traffic_how"},
 		{name: "last", head: "last window", fixed: true},
 	}
 }
@@ -137,10 +137,10 @@ func gaugeOf(a answer, row []any, part, whole string) gauge {
 
 func (m machine) high() float64 { return boxTop + float64(m.rows)*loadHigh + 10 }
 
-func (m machine) panel(name string) render.Panel {
+func (m machine) panel(name, busyHow, memoryHow string) render.Panel {
 	across := min(len(m.nodes), boxesLine)
 	down := (len(m.nodes) + boxesLine - 1) / boxesLine
-	return render.Panel{ID: "machine", Title: "Nodes", Sub: "use of CPUs and memory of each node, and the CPU time of workloads on it; green is bound, orange is not",
+	return render.Panel{ID: "machine", Title: "Nodes", Sub: fmt.Sprintf("use of CPUs (%s) and memory (%s) of each node, and the CPU time of workloads on it; green is bound, orange is not", busyHow, memoryHow),
 		Wide: float64(across)*(boxWide+boxGap) - boxGap + 2, High: float64(down)*(m.high()+boxGap) - boxGap + 2,
 		Draw: func(c *render.Canvas) {
 			for i, b := range m.nodes {

@@ -23,23 +23,23 @@ func (r *request) past(a answer, ofService bool) []render.Panel {
 			panels = append(panels, p.Panel(id, title, sub))
 		}
 	}
-	add(ratio, "past-local", "Local access ratio", "share of DRAM reads; "+howOf(a))
+	add(ratio, "past-local", "Local access ratio", "share of DRAM reads; "+howOf(a, "local_how"))
 	each := ""
 	if ofService {
 		each = "mean of an instance"
 		add(r.plot(a, "", 1, render.Short, curve{"instances", "instances", "s2"}), "past-instances", "Instances", "workloads with a window")
 	}
-	add(r.plot(a, "", 0, render.Short, curve{"cpus", "CPUs", "s1"}), "past-cpu", "CPUs' worth of time", render.Or(each, "of this workload"))
-	add(r.plot(a, "bytes/s", 0, render.Short, curve{"traffic_bytes_per_s", "traffic", "s4"}), "past-traffic", "Traffic", render.Or(each, "between its caches and memory"))
+	add(r.plot(a, "", 0, render.Short, curve{"cpus", "CPUs", "s1"}), "past-cpu", "CPUs' worth of time", render.Or(each, "of this workload")+"; "+howOf(a, "cpu_how"))
+	add(r.plot(a, "bytes/s", 0, render.Short, curve{"traffic_bytes_per_s", "traffic", "s4"}), "past-traffic", "Traffic", render.Or(each, "between its caches and memory")+"; "+howOf(a, "traffic_how"))
 	return panels
 }
 
-// howOf is how the ratios of a history are known: every way that occurs.
-func howOf(a answer) string {
+// howOf is how the figures of a history are known: every way that occurs.
+func howOf(a answer, column string) string {
 	var ways []string
 	seen := map[string]bool{}
 	for _, row := range a.Rows {
-		if how := a.text(row, "local_how"); how != "" && !seen[how] {
+		if how := a.text(row, column); how != "" && !seen[how] {
 			seen[how] = true
 			ways = append(ways, how)
 		}

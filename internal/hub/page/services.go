@@ -13,7 +13,7 @@ import (
 // unnamed is what workloads are called that no rule gives to a service.
 const unnamed = "(no service)"
 
-const gainNote = "Gain is an estimate: what local reads would save of the service's CPU time at most. The small word below a figure says how it is known: measured, modelled, estimated, or unknown; a sum is known as its weakest part is. Traffic and CPU time are as the hosts report them."
+const gainNote = "Gain is an estimate: what local reads would save of the service's CPU time at most. The small word below a figure says how it is known: measured, modelled, estimated, or unknown; a sum is known as its weakest part is."
 
 func services(s *site, r *request) (content, error) {
 	var sorted string
@@ -27,10 +27,10 @@ func services(s *site, r *request) (content, error) {
 	t := r.paged(r.tabled(a, []spec{
 		{name: "service", head: "service", left: true, show: func(row []any) string { return render.Or(render.Printable(a.text(row, "service")), unnamed) }, link: r.toService(a)},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
-		{name: "traffic_bytes", head: "traffic"},
+		{name: "traffic_bytes", head: "traffic", how: "traffic_how"},
 		{name: "saved_cpu_s", head: "gain", how: "saved_how"},
-		{name: "saved_ratio", head: "gain, share"},
-		{name: "cpu_s", head: "CPU time"},
+		{name: "saved_ratio", head: "gain, share", how: "saved_how"},
+		{name: "cpu_s", head: "CPU time", how: "cpu_how"},
 		{name: "unbound_ratio", head: "unbound"},
 		{name: "instances", head: "instances"},
 		{name: "hosts", head: "hosts"},
@@ -120,8 +120,8 @@ func (r *request) instanceSpecs(a answer) []spec {
 		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, ""), small: func(row []any) string { return render.Printable(a.text(row, "name")) }},
 		{name: "host", head: "host", left: true, link: r.toHost(a)},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
-		{name: "cpus", head: "CPUs"},
-		{name: "traffic_bytes_per_s", head: "traffic"},
+		{name: "cpus", head: "CPUs", how: "cpu_how"},
+		{name: "traffic_bytes_per_s", head: "traffic", how: "traffic_how"},
 		{name: "bound_ratio", head: "bound, of the time"},
 		{name: "last", head: "last window", fixed: true},
 	}
@@ -142,7 +142,7 @@ func gainFacts(a answer) []render.Fact {
 		facts = append(facts, render.Fact{Name: name, Text: text})
 	}
 	add("local access ratio", "local_ratio", "local_how")
-	add("CPU time", "cpu_s", "")
+	add("CPU time", "cpu_s", "cpu_how")
 	add("gain at most", "saved_cpu_s", "saved_how")
 	add("gain, share", "saved_ratio", "saved_how")
 	add("instances", "instances", "")

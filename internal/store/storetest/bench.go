@@ -21,7 +21,7 @@ func Full(r *rand.Rand, at time.Time, w int) store.Window {
 	count := func() unit.Opt[uint64] { return unit.Some(r.Uint64N(1e11)) }
 	win.Waiting, win.NPMR, win.RMBR, win.Local = share(), share(), share(), share()
 	win.Cycles, win.Instructions, win.Stalls = count(), count(), count()
-	win.Latency, win.MBW = unit.Some(r.Float64()/100), unit.Some(r.Float64()*1e10)
+	win.Latency, win.MBW, win.LatencyHow = unit.Some(r.Float64()/100), unit.Some(r.Float64()*1e10), unit.HowEstimated
 	win.CPUByNode = []float64{float64(r.IntN(4000)) / 1000, float64(r.IntN(4000)) / 1000}
 	win.AnonByNode = []unit.Bytes{unit.Bytes(r.IntN(1<<22)) << 12, unit.Bytes(r.IntN(1<<22)) << 12}
 	win.FileByNode = []unit.Bytes{unit.Bytes(r.IntN(1<<20)) << 12, unit.Bytes(r.IntN(1<<20)) << 12}
@@ -30,7 +30,8 @@ func Full(r *rand.Rand, at time.Time, w int) store.Window {
 
 // FullNode is a node of which everything is known.
 func FullNode(r *rand.Rand, at time.Time, length time.Duration, node int) store.Node {
-	return store.Node{At: at, Length: length, Node: node, CPUs: 32, Busy: unit.Some(r.Float64() * 32), Memory: unit.Some(unit.TiB), Free: unit.Some(unit.Bytes(r.Int64N(1 << 40))), Traffic: unit.Some(unit.Bytes(r.Int64N(1e12)))}
+	return store.Node{At: at, Length: length, Node: node, CPUs: 32, Busy: unit.Some(r.Float64() * 32), Memory: unit.Some(unit.TiB), Free: unit.Some(unit.Bytes(r.Int64N(1 << 40))), Traffic: unit.Some(unit.Bytes(r.Int64N(1e12))),
+		BusyHow: unit.HowMeasured, MemoryHow: unit.HowMeasured, TrafficHow: unit.HowMeasured}
 }
 
 // Questions are all ready-made ones, about data of Full on host "host-0".

@@ -49,7 +49,7 @@ func Batches(seed uint64, workloads, rounds int) []store.Batch {
 			for round := first; round < min(first+6, rounds); round++ {
 				at := Start.Add(time.Duration(round) * 10 * time.Second)
 				for node := range 2 {
-					b.Nodes = append(b.Nodes, store.Node{At: at, Length: 10 * time.Second, Node: node, CPUs: 8, Busy: unit.Some(float64(h+1) * float64(node+1)), Memory: unit.Some(unit.GiB), Free: unit.Some(unit.MiB)})
+					b.Nodes = append(b.Nodes, store.Node{At: at, Length: 10 * time.Second, Node: node, CPUs: 8, Busy: unit.Some(float64(h+1) * float64(node+1)), Memory: unit.Some(unit.GiB), Free: unit.Some(unit.MiB), BusyHow: unit.HowModelled, MemoryHow: unit.HowMeasured})
 				}
 				for w := h; w < workloads; w += 2 {
 					b.Windows = append(b.Windows, Window(r, at, w))
@@ -66,6 +66,7 @@ func Window(r *rand.Rand, at time.Time, w int) store.Window {
 	win := store.Window{
 		At: at, Length: 10 * time.Second, Workload: fmt.Sprintf("/demo/%d", w), Service: fmt.Sprintf("service-%d", w%5), Owner: "systemd", Name: fmt.Sprintf("w%d", w),
 		Approved: w%2 == 0, CPU: unit.Some(r.Float64() * 4), MSR: unit.Some(unit.Ratio(r.Float64())), CPUByNode: []float64{1, 0.5}, AnonByNode: []unit.Bytes{1 << 20, 2 << 20},
+		CPUHow: unit.HowMeasured, CyclesHow: unit.HowMeasured, PagesHow: unit.HowMeasured,
 	}
 	if r.IntN(2) == 0 {
 		win.Bound = []int{w % 2}
@@ -77,6 +78,7 @@ func Window(r *rand.Rand, at time.Time, w int) store.Window {
 		if w%5 == 1 && r.IntN(3) == 0 {
 			win.LocalHow = unit.HowModelled
 		}
+		win.TrafficHow = win.LocalHow
 	case w%5 < 4:
 		win.Local, win.LocalHow, win.LocalFrom = unit.Some(unit.Ratio(r.Float64())), unit.HowEstimated, "pages"
 	}
@@ -88,7 +90,7 @@ type sum struct {
 	instances               map[string]bool
 	local, all              float64
 	guess, guessCPU         float64
-	how, guessHow           unit.Source
+	how, guessHow, traffic  unit.Source // traffic: 0 is unknown
 	cpu, bound, length, msr float64
 }
 
@@ -123,6 +125,7 @@ func (s *sum) add(host string, w store.Window) {
 		s.local += float64(local)
 		s.all += float64(local) + float64(w.RemoteReads.Or(0))
 		s.how = min(s.how, w.LocalHow)
+		s.traffic = s.how
 	} else if local, ok := w.Local.Get(); ok {
 		s.guess += float64(local) * cpu
 		s.guessCPU += cpu
@@ -217,7 +220,7 @@ func compare(t *testing.T, s store.Store, batches []store.Batch, from, until tim
 			continue
 		}
 		ratio, how := w.ratio()
-		for name, v := range map[string]any{"instances": int64(len(w.instances)), "local_ratio": ratio, "local_how": how, "cpu_s": w.cpu, "unbound_ratio": 1 - w.bound/w.length} {
+		for name, v := range map[string]any{"instances": int64(len(w.instances)), "local_ratio": ratio, "local_how": how, "cpu_s": w.cpu, "cpu_how": "measured", "traffic_how": w.traffic.String(), "unbound_ratio": 1 - w.bound/w.length} {
 			if got := Cell(t, table, i, name); !near(got, v) {
 				t.Errorf("%s to %s: %v: %s is %v, want %v", from, until, table.Rows[i][0], name, got, v)
 			}
@@ -416,6 +419,10 @@ type exported struct {
 	CPU      *float64 `parquet:"cpu_cpus,optional"`
 	Local    *float64 `parquet:"local_ratio,optional"`
 	LocalHow string   `parquet:"local_how"`
+
+	Traffic    *float64 `parquet:"traffic_bytes,optional"`
+	TrafficHow string   `parquet:"traffic_how"`
+	LatencyHow string   `parquet:"latency_how"`
 }
 
 func export(t *testing.T, s store.Store) {
@@ -442,7 +449,7 @@ func export(t *testing.T, s store.Store) {
 			if r.Local == nil {
 				unknown++
 			}
-			if (r.Local == nil) != (r.LocalHow == "unknown") {
+			if (r.Local == nil) != (r.LocalHow == "unknown") || (r.Traffic == nil) != (r.TrafficHow == "unknown") || r.LatencyHow != "unknown" {
 				t.Errorf("how of %+v", r)
 			}
 		}

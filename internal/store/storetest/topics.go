@@ -130,7 +130,7 @@ func hosts(t *testing.T, s store.Store) {
 		}
 	}
 	nodes := Ask(t, s, store.Question{Topic: store.Nodes, Host: "host-1", From: Start, Until: end(batches)})
-	if got := fmt.Sprint(column(t, nodes, "node"), column(t, nodes, "cpus"), column(t, nodes, "busy_cpus"), column(t, nodes, "used_bytes"), column(t, nodes, "traffic_bytes_per_s")); got != "[0 1] [8 8] [2 4] [1.072693248e+09 1.072693248e+09] [<nil> <nil>]" {
+	if got := fmt.Sprint(column(t, nodes, "node"), column(t, nodes, "cpus"), column(t, nodes, "busy_cpus"), column(t, nodes, "used_bytes"), column(t, nodes, "traffic_bytes_per_s"), column(t, nodes, "busy_how"), column(t, nodes, "memory_how"), column(t, nodes, "traffic_how")); got != "[0 1] [8 8] [2 4] [1.072693248e+09 1.072693248e+09] [<nil> <nil>] [modelled modelled] [measured measured] [unknown unknown]" {
 		t.Errorf("nodes: %s", got)
 	}
 	for pattern, want := range map[string]int{"host-*": 2, "*o*-*": 4, "*": 4, "host-?": 0, "host-[01]": 0, "h%": 0, "*_*": 0, "*-windows": 1, "host-1": 1, "Host-*": 0} {

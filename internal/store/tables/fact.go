@@ -28,12 +28,14 @@ var WindowColumns = []string{
 	"mbw_x_s", "mbw_known_s", "stalled_cpu_s", "stalled_known_cpu_s",
 	"npmr_x_s", "npmr_known_s", "rmbr_x_s", "rmbr_known_s",
 	"anon_byte_s", "file_byte_s", "memory_known_s",
+	"cpu_how", "cycles_how", "traffic_how", "latency_how", "pages_how",
 }
 
 // NodeColumns are the sums of nodes' rows.
 var NodeColumns = []string{
 	"windows", "length_s", "cpus_s", "busy_s", "busy_cpus_s", "busy_known_s", "memory_byte_s", "memory_known_s",
 	"free_byte_s", "free_known_s", "traffic_bytes", "traffic_known_s",
+	"busy_how", "memory_how", "traffic_how",
 }
 
 // IsHow says whether a column is the code of how its sum is known: the least is kept, not the sum.
@@ -93,7 +95,21 @@ func OfWindow(w store.Window) Fact {
 	pair(number(w.NPMR), s)
 	pair(number(w.RMBR), s)
 	anon, file := total(w.AnonByNode), total(w.FileByNode)
-	return append(f, anon*s, file*s, when(len(w.AnonByNode) > 0))
+	f = append(f, anon*s, file*s, when(len(w.AnonByNode) > 0))
+	return append(f, codes(w.CPUHow, w.CyclesHow, w.TrafficHow, w.LatencyHow, w.PagesHow)...)
+}
+
+// codes are how figures are known, as columns have it.
+func codes(all ...unit.Source) []float64 {
+	list := make([]float64, 0, 5)
+	for _, s := range all {
+		code := float64(s)
+		if s == unit.HowUnknown {
+			code = noHow
+		}
+		list = append(list, code)
+	}
+	return list
 }
 
 // appendLocal adds the local access ratio: by reads where both kinds are counted, otherwise
@@ -123,7 +139,8 @@ func OfNode(n store.Node) Fact {
 		f = append(f, x, weight)
 	}
 	x, weight := weighted(number(n.Traffic), 1)
-	return append(f, x, weight*s)
+	f = append(f, x, weight*s)
+	return append(f, codes(n.BusyHow, n.MemoryHow, n.TrafficHow)...)
 }
 
 func total(all []unit.Bytes) (sum float64) {

@@ -46,6 +46,12 @@ type Exported struct {
 	RMBR         *float64 `parquet:"rmbr_ratio,optional"`
 	Anon         *float64 `parquet:"anon_bytes,optional"`
 	File         *float64 `parquet:"file_bytes,optional"`
+
+	CPUHow     string `parquet:"cpu_how,dict"`
+	CyclesHow  string `parquet:"cycles_how,dict"` // of instructions, stall cycles and MSR, too
+	TrafficHow string `parquet:"traffic_how,dict"`
+	LatencyHow string `parquet:"latency_how,dict"`
+	PagesHow   string `parquet:"pages_how,dict"` // anon, file, NPMR
 }
 
 // Levels are a plan's pieces for an export: raw rows where they are kept, then minutes, then hours.
@@ -88,13 +94,14 @@ func (l Level) Row(k Key, f Fact) Exported {
 		At: k.At, Level: [...]string{"window", "minute", "hour"}[l], Host: utf8(k.Host), Workload: []byte(k.Workload),
 		Service: utf8(k.Service), Owner: utf8(k.Owner), Name: utf8(k.Name), Windows: int64(c["windows"]), Length: c["length_s"],
 		CPU: quotient("cpu_s", "cpu_known_s"), Waiting: quotient("waiting_s", "waiting_known_s"),
-		Local: quotient("local_reads", "reads"), LocalHow: unit.HowUnknown.String(),
+		Local: quotient("local_reads", "reads"), LocalHow: howName(noHow),
 		LocalReads: sum("local_reads", "reads"), Reads: sum("reads", "reads"),
 		Cycles: sum("cycles", "cycles"), Instructions: sum("instructions", "cycles"), Stalls: sum("stalls", "cycles"),
 		Traffic: sum("traffic_bytes", "traffic_known_s"), Latency: quotient("latency_x_s", "latency_known_s"),
 		MBW: quotient("mbw_x_s", "mbw_known_s"), MSR: quotient("stalled_cpu_s", "stalled_known_cpu_s"),
 		NPMR: quotient("npmr_x_s", "npmr_known_s"), RMBR: quotient("rmbr_x_s", "rmbr_known_s"),
 		Anon: quotient("anon_byte_s", "memory_known_s"), File: quotient("file_byte_s", "memory_known_s"),
+		CPUHow: howName(c["cpu_how"]), CyclesHow: howName(c["cycles_how"]), TrafficHow: howName(c["traffic_how"]), LatencyHow: howName(c["latency_how"]), PagesHow: howName(c["pages_how"]),
 	}
 	if e.Length > 0 {
 		e.Bound, e.Approved = c["bound_s"]/e.Length, c["approved_s"]/e.Length
@@ -103,10 +110,17 @@ func (l Level) Row(k Key, f Fact) Exported {
 	if e.Local == nil {
 		e.Local, code = quotient("guess_local_cpu_s", "guess_cpu_s"), c["guess_how"]
 	}
-	if e.Local != nil && code != noHow {
-		e.LocalHow = unit.Source(code).String()
+	if e.Local != nil {
+		e.LocalHow = howName(code)
 	}
 	return e
+}
+
+func howName(code float64) string {
+	if code == noHow {
+		return unit.HowUnknown.String()
+	}
+	return unit.Source(code).String()
 }
 
 // utf8 is text as Parquet's readers take it. A workload's name keeps its bytes.

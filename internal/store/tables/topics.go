@@ -63,7 +63,7 @@ const (
 	forLocal = "local_reads reads reads_how guess_local_cpu_s guess_cpu_s guess_how "
 	local    = "(CASE WHEN t_reads > 0 THEN t_local_reads / t_reads WHEN t_guess_cpu_s > 0 THEN t_guess_local_cpu_s / t_guess_cpu_s ELSE NULL END)"
 	localHow = "CASE WHEN t_reads > 0 THEN t_reads_how WHEN t_guess_cpu_s > 0 THEN t_guess_how ELSE 0 END"
-	forUsual = forLocal + "windows length_s bound_s approved_s cpu_s cpu_known_s traffic_bytes traffic_known_s waiting_s waiting_known_s latency_x_s latency_known_s stalled_cpu_s stalled_known_cpu_s cycles instructions"
+	forUsual = forLocal + "windows length_s bound_s approved_s cpu_s cpu_known_s traffic_bytes traffic_known_s waiting_s waiting_known_s latency_x_s latency_known_s stalled_cpu_s stalled_known_cpu_s cycles instructions cpu_how cycles_how traffic_how latency_how"
 )
 
 // Columns that several topics have.
@@ -75,22 +75,31 @@ var (
 	rule     = column{store.Column{Name: "rule", About: "code of the reason"}, "rule", text}
 	at       = column{store.Column{Name: "at", About: "when"}, "at", moment}
 
-	instances = column{store.Column{Name: "instances", About: "workloads"}, "instances", count}
-	ratio     = column{store.Column{Name: "local_ratio", Unit: "1", About: "local access ratio: local / all reads where they are counted, otherwise weighted by CPU time"}, local, figure}
-	ratioHow  = column{store.Column{Name: "local_how", About: "how the local access ratio is known: its weakest part"}, localHow, how}
-	cpuTime   = column{store.Column{Name: "cpu_s", Unit: "s", About: "CPU time"}, "CASE WHEN t_cpu_known_s > 0 THEN t_cpu_s ELSE NULL END", figure}
-	cpus      = column{store.Column{Name: "cpus", Unit: "CPUs", About: "CPUs' worth of time, mean of a workload"}, over("cpu_s", "cpu_known_s"), figure}
-	traffic   = column{store.Column{Name: "traffic_bytes", Unit: "bytes", About: "memory traffic in all"}, "CASE WHEN t_traffic_known_s > 0 THEN t_traffic_bytes ELSE NULL END", figure}
-	rate      = column{store.Column{Name: "traffic_bytes_per_s", Unit: "bytes/s", About: "memory traffic, mean of a workload"}, over("traffic_bytes", "traffic_known_s"), figure}
-	boundPart = column{store.Column{Name: "bound_ratio", Unit: "1", About: "share of the time in which homenode bound it"}, over("bound_s", "length_s"), figure}
-	unbound   = column{store.Column{Name: "unbound_ratio", Unit: "1", About: "share of the workloads' time in which they were not bound"}, "CASE WHEN t_length_s > 0 THEN 1 - t_bound_s / t_length_s ELSE NULL END", figure}
-	approved  = column{store.Column{Name: "approved", About: "it was approved for binding at the time or a part of it"}, "CASE WHEN t_approved_s > 0 THEN 1 ELSE 0 END", yes}
-	waiting   = column{store.Column{Name: "waiting_ratio", Unit: "1", About: "share of the time in which it waited for a CPU"}, over("waiting_s", "waiting_known_s"), figure}
-	latency   = column{store.Column{Name: "latency_s", Unit: "s", About: "as the service says, mean over time"}, over("latency_x_s", "latency_known_s"), figure}
-	stalled   = column{store.Column{Name: "msr_ratio", Unit: "1", About: "memory stall cycles / cycles"}, over("stalled_cpu_s", "stalled_known_cpu_s"), figure}
-	ipc       = column{store.Column{Name: "ipc", About: "instructions per cycle"}, over("instructions", "cycles"), figure}
-	lastSeen  = column{store.Column{Name: "last", About: "end of its newest window (of a rolled-up one: its start)"}, "last", moment}
+	instances  = column{store.Column{Name: "instances", About: "workloads"}, "instances", count}
+	ratio      = column{store.Column{Name: "local_ratio", Unit: "1", About: "local access ratio: local / all reads where they are counted, otherwise weighted by CPU time"}, local, figure}
+	ratioHow   = column{store.Column{Name: "local_how", About: "how the local access ratio is known: its weakest part"}, localHow, how}
+	cpuTime    = column{store.Column{Name: "cpu_s", Unit: "s", About: "CPU time"}, "CASE WHEN t_cpu_known_s > 0 THEN t_cpu_s ELSE NULL END", figure}
+	cpus       = column{store.Column{Name: "cpus", Unit: "CPUs", About: "CPUs' worth of time, mean of a workload"}, over("cpu_s", "cpu_known_s"), figure}
+	traffic    = column{store.Column{Name: "traffic_bytes", Unit: "bytes", About: "memory traffic in all"}, "CASE WHEN t_traffic_known_s > 0 THEN t_traffic_bytes ELSE NULL END", figure}
+	rate       = column{store.Column{Name: "traffic_bytes_per_s", Unit: "bytes/s", About: "memory traffic, mean of a workload"}, over("traffic_bytes", "traffic_known_s"), figure}
+	boundPart  = column{store.Column{Name: "bound_ratio", Unit: "1", About: "share of the time in which homenode bound it"}, over("bound_s", "length_s"), figure}
+	unbound    = column{store.Column{Name: "unbound_ratio", Unit: "1", About: "share of the workloads' time in which they were not bound"}, "CASE WHEN t_length_s > 0 THEN 1 - t_bound_s / t_length_s ELSE NULL END", figure}
+	approved   = column{store.Column{Name: "approved", About: "it was approved for binding at the time or a part of it"}, "CASE WHEN t_approved_s > 0 THEN 1 ELSE 0 END", yes}
+	waiting    = column{store.Column{Name: "waiting_ratio", Unit: "1", About: "share of the time in which it waited for a CPU"}, over("waiting_s", "waiting_known_s"), figure}
+	latency    = column{store.Column{Name: "latency_s", Unit: "s", About: "as the service says, mean over time"}, over("latency_x_s", "latency_known_s"), figure}
+	stalled    = column{store.Column{Name: "msr_ratio", Unit: "1", About: "memory stall cycles / cycles"}, over("stalled_cpu_s", "stalled_known_cpu_s"), figure}
+	ipc        = column{store.Column{Name: "ipc", About: "instructions per cycle"}, over("instructions", "cycles"), figure}
+	cpuHow     = known("cpu_how", "CPU time and waiting for a CPU")
+	trafficHow = known("traffic_how", "the traffic")
+	latencyHow = known("latency_how", "the latency")
+	cyclesHow  = known("cycles_how", "cycles, instructions and stalls")
+	lastSeen   = column{store.Column{Name: "last", About: "end of its newest window (of a rolled-up one: its start)"}, "last", moment}
 )
+
+// known is how the figures of a sum are known.
+func known(code, what string) column {
+	return column{store.Column{Name: code, About: "how " + what + " is known: the weakest part"}, fmt.Sprintf("CASE WHEN t_%s < %d THEN t_%s ELSE 0 END", code, noHow, code), how}
+}
 
 func as(c column, name, about string) column {
 	c.Name, c.sql, c.About = name, name, about
@@ -130,14 +139,14 @@ var (
 var topics = map[store.Topic]topic{
 	store.Services: {
 		takes: "service*", sort: "local_ratio", ascending: true, keys: []string{"service"},
-		columns: []column{service, instances, as(instances, "hosts", "hosts that run it"), ratio, ratioHow, cpuTime, traffic, savedRatio, savedTime, savedHow, unbound, approved, lastSeen},
+		columns: []column{service, instances, as(instances, "hosts", "hosts that run it"), ratio, ratioHow, cpuTime, cpuHow, traffic, trafficHow, savedRatio, savedTime, savedHow, unbound, approved, lastSeen},
 		rows: func(a asked) string {
 			return a.sums("windows", forUsual, "service", map[string]string{"instances": "count(DISTINCT f.series)", "hosts": "count(DISTINCT f.place)", "last": "max(f.at)"})
 		},
 	},
 	store.Instances: {
 		takes: "service!", sort: "local_ratio", ascending: true, keys: []string{"host", "workload"},
-		columns: []column{host, workload, as(host, "name", "what its manager calls it"), as(host, "owner", "what manages it"), ratio, ratioHow, cpus, rate, boundPart, approved, waiting, latency, stalled, lastSeen},
+		columns: []column{host, workload, as(host, "name", "what its manager calls it"), as(host, "owner", "what manages it"), ratio, ratioHow, cpus, cpuHow, rate, trafficHow, boundPart, approved, waiting, latency, latencyHow, stalled, cyclesHow, lastSeen},
 		rows: func(a asked) string {
 			return a.sums("windows", forUsual, "host workload", map[string]string{"name": "max(f.name)", "owner": "max(f.owner)", "last": "max(f.at)"})
 		},
@@ -150,7 +159,7 @@ var topics = map[store.Topic]topic{
 			in("CPUs", as(host, "cpu_by_node", "CPUs' worth of time of each node, at last; empty: unknown or no longer kept")),
 			in("bytes", as(host, "anon_by_node", "anonymous memory on each node, at last")),
 			in("bytes", as(host, "file_by_node", "page cache on each node, at last")),
-			ratio, ratioHow, as(host, "local_from", "what the local access ratio comes from, at last"), cpus, rate, boundPart, approved, waiting, latency, stalled, ipc, lastSeen,
+			ratio, ratioHow, as(host, "local_from", "what the local access ratio comes from, at last"), cpus, cpuHow, rate, trafficHow, boundPart, approved, waiting, latency, latencyHow, stalled, ipc, cyclesHow, lastSeen,
 		},
 		rows: func(a asked) string {
 			more := map[string]string{"service": "max(f.service)", "name": "max(f.name)", "owner": "max(f.owner)", "last": "max(f.at)"}
@@ -162,7 +171,7 @@ var topics = map[store.Topic]topic{
 	},
 	store.History: {
 		takes: "host workload service", sort: "at", ascending: true, keys: []string{"at"},
-		columns: []column{at, instances, ratio, ratioHow, cpus, rate, boundPart, waiting, latency, stalled, ipc},
+		columns: []column{at, instances, ratio, ratioHow, cpus, cpuHow, rate, trafficHow, boundPart, waiting, latency, latencyHow, stalled, ipc, cyclesHow},
 		rows: func(a asked) string {
 			step := a.step.Milliseconds()
 			inner := asked{stepped{a.d, step}, a.from, a.until, a.step, a.pieces, a.filter}
@@ -172,7 +181,7 @@ var topics = map[store.Topic]topic{
 	store.Gain: {
 		takes: "service*", sort: "saved_cpu_s", keys: []string{"service"},
 		columns: []column{
-			service, instances, cpuTime, ratio, ratioHow, stalled,
+			service, instances, cpuTime, cpuHow, ratio, ratioHow, stalled, cyclesHow,
 			{store.Column{Name: "remote_reads", About: "DRAM reads of other nodes, where they are counted"}, "CASE WHEN t_reads > 0 THEN t_reads - t_local_reads ELSE NULL END", figure},
 			savedRatio, savedTime, savedHow,
 			approved, unbound,
@@ -210,9 +219,11 @@ var topics = map[store.Topic]topic{
 			as(instances, "node", "its number"),
 			{store.Column{Name: "cpus", Unit: "CPUs", About: "CPUs online, mean"}, over("cpus_s", "length_s"), figure},
 			{store.Column{Name: "busy_cpus", Unit: "CPUs", About: "CPUs' worth of time used, mean"}, over("busy_s", "busy_known_s"), figure},
+			known("busy_how", "the time used"),
 			{store.Column{Name: "memory_bytes", Unit: "bytes", About: "its memory"}, over("memory_byte_s", "memory_known_s"), figure},
 			{store.Column{Name: "used_bytes", Unit: "bytes", About: "memory that is not free, mean"}, "CASE WHEN t_memory_known_s > 0 AND t_free_known_s > 0 THEN t_memory_byte_s / t_memory_known_s - t_free_byte_s / t_free_known_s ELSE NULL END", figure},
-			about(rate, "traffic of its memory controllers, mean"), lastSeen,
+			known("memory_how", "its memory"),
+			about(rate, "traffic of its memory controllers, mean"), trafficHow, lastSeen,
 		},
 		rows: func(a asked) string {
 			return a.sums("nodes", strings.Join(NodeColumns, " "), "node", map[string]string{"last": "max(f.at)"})

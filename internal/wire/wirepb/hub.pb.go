@@ -312,15 +312,19 @@ func (x *Batch) GetOutcomes() []*Outcome {
 }
 
 type Node struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	AtNs          int64                  `protobuf:"varint,1,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"` // since 1970
-	LengthNs      int64                  `protobuf:"varint,2,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
-	Node          int32                  `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`
-	Cpus          int32                  `protobuf:"varint,4,opt,name=cpus,proto3" json:"cpus,omitempty"`
-	Busy          *float64               `protobuf:"fixed64,5,opt,name=busy,proto3,oneof" json:"busy,omitempty"`
-	MemoryBytes   *int64                 `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"`
-	FreeBytes     *int64                 `protobuf:"varint,7,opt,name=free_bytes,json=freeBytes,proto3,oneof" json:"free_bytes,omitempty"`
-	TrafficBytes  *int64                 `protobuf:"varint,8,opt,name=traffic_bytes,json=trafficBytes,proto3,oneof" json:"traffic_bytes,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	AtNs         int64                  `protobuf:"varint,1,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"` // since 1970
+	LengthNs     int64                  `protobuf:"varint,2,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
+	Node         int32                  `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`
+	Cpus         int32                  `protobuf:"varint,4,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	Busy         *float64               `protobuf:"fixed64,5,opt,name=busy,proto3,oneof" json:"busy,omitempty"`
+	MemoryBytes  *int64                 `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"`
+	FreeBytes    *int64                 `protobuf:"varint,7,opt,name=free_bytes,json=freeBytes,proto3,oneof" json:"free_bytes,omitempty"`
+	TrafficBytes *int64                 `protobuf:"varint,8,opt,name=traffic_bytes,json=trafficBytes,proto3,oneof" json:"traffic_bytes,omitempty"`
+	// How they are known: 0 unknown, 1 estimated, 2 modelled, 3 measured.
+	BusyHow       uint32 `protobuf:"varint,9,opt,name=busy_how,json=busyHow,proto3" json:"busy_how,omitempty"`
+	MemoryHow     uint32 `protobuf:"varint,10,opt,name=memory_how,json=memoryHow,proto3" json:"memory_how,omitempty"`
+	TrafficHow    uint32 `protobuf:"varint,11,opt,name=traffic_how,json=trafficHow,proto3" json:"traffic_how,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,6 +415,27 @@ func (x *Node) GetTrafficBytes() int64 {
 	return 0
 }
 
+func (x *Node) GetBusyHow() uint32 {
+	if x != nil {
+		return x.BusyHow
+	}
+	return 0
+}
+
+func (x *Node) GetMemoryHow() uint32 {
+	if x != nil {
+		return x.MemoryHow
+	}
+	return 0
+}
+
+func (x *Node) GetTrafficHow() uint32 {
+	if x != nil {
+		return x.TrafficHow
+	}
+	return 0
+}
+
 type Window struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	AtNs            int64                  `protobuf:"varint,1,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`
@@ -440,8 +465,14 @@ type Window struct {
 	Msr             *float64               `protobuf:"fixed64,25,opt,name=msr,proto3,oneof" json:"msr,omitempty"`
 	Npmr            *float64               `protobuf:"fixed64,26,opt,name=npmr,proto3,oneof" json:"npmr,omitempty"`
 	Rmbr            *float64               `protobuf:"fixed64,27,opt,name=rmbr,proto3,oneof" json:"rmbr,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How the other figures are known, as local_how.
+	CpuHow        uint32 `protobuf:"varint,28,opt,name=cpu_how,json=cpuHow,proto3" json:"cpu_how,omitempty"`
+	CyclesHow     uint32 `protobuf:"varint,29,opt,name=cycles_how,json=cyclesHow,proto3" json:"cycles_how,omitempty"` // instructions, stalls and msr, too
+	TrafficHow    uint32 `protobuf:"varint,30,opt,name=traffic_how,json=trafficHow,proto3" json:"traffic_how,omitempty"`
+	LatencyHow    uint32 `protobuf:"varint,31,opt,name=latency_how,json=latencyHow,proto3" json:"latency_how,omitempty"`
+	PagesHow      uint32 `protobuf:"varint,32,opt,name=pages_how,json=pagesHow,proto3" json:"pages_how,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Window) Reset() {
@@ -659,6 +690,41 @@ func (x *Window) GetNpmr() float64 {
 func (x *Window) GetRmbr() float64 {
 	if x != nil && x.Rmbr != nil {
 		return *x.Rmbr
+	}
+	return 0
+}
+
+func (x *Window) GetCpuHow() uint32 {
+	if x != nil {
+		return x.CpuHow
+	}
+	return 0
+}
+
+func (x *Window) GetCyclesHow() uint32 {
+	if x != nil {
+		return x.CyclesHow
+	}
+	return 0
+}
+
+func (x *Window) GetTrafficHow() uint32 {
+	if x != nil {
+		return x.TrafficHow
+	}
+	return 0
+}
+
+func (x *Window) GetLatencyHow() uint32 {
+	if x != nil {
+		return x.LatencyHow
+	}
+	return 0
+}
+
+func (x *Window) GetPagesHow() uint32 {
+	if x != nil {
+		return x.PagesHow
 	}
 	return 0
 }
@@ -1228,7 +1294,7 @@ const file_hub_proto_rawDesc = "" +
 	"\x05nodes\x18\x05 \x03(\v2\x16.homenode.wire.v1.NodeR\x05nodes\x122\n" +
 	"\awindows\x18\x06 \x03(\v2\x18.homenode.wire.v1.WindowR\awindows\x128\n" +
 	"\tdecisions\x18\a \x03(\v2\x1a.homenode.wire.v1.DecisionR\tdecisions\x125\n" +
-	"\boutcomes\x18\b \x03(\v2\x19.homenode.wire.v1.OutcomeR\boutcomes\"\xaa\x02\n" +
+	"\boutcomes\x18\b \x03(\v2\x19.homenode.wire.v1.OutcomeR\boutcomes\"\x85\x03\n" +
 	"\x04Node\x12\x13\n" +
 	"\x05at_ns\x18\x01 \x01(\x03R\x04atNs\x12\x1b\n" +
 	"\tlength_ns\x18\x02 \x01(\x03R\blengthNs\x12\x12\n" +
@@ -1238,11 +1304,17 @@ const file_hub_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x06 \x01(\x03H\x01R\vmemoryBytes\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"free_bytes\x18\a \x01(\x03H\x02R\tfreeBytes\x88\x01\x01\x12(\n" +
-	"\rtraffic_bytes\x18\b \x01(\x03H\x03R\ftrafficBytes\x88\x01\x01B\a\n" +
+	"\rtraffic_bytes\x18\b \x01(\x03H\x03R\ftrafficBytes\x88\x01\x01\x12\x19\n" +
+	"\bbusy_how\x18\t \x01(\rR\abusyHow\x12\x1d\n" +
+	"\n" +
+	"memory_how\x18\n" +
+	" \x01(\rR\tmemoryHow\x12\x1f\n" +
+	"\vtraffic_how\x18\v \x01(\rR\n" +
+	"trafficHowB\a\n" +
 	"\x05_busyB\x0f\n" +
 	"\r_memory_bytesB\r\n" +
 	"\v_free_bytesB\x10\n" +
-	"\x0e_traffic_bytes\"\xac\b\n" +
+	"\x0e_traffic_bytes\"\xc3\t\n" +
 	"\x06Window\x12\x13\n" +
 	"\x05at_ns\x18\x01 \x01(\x03R\x04atNs\x12\x1b\n" +
 	"\tlength_ns\x18\x02 \x01(\x03R\blengthNs\x12\x1a\n" +
@@ -1275,7 +1347,15 @@ const file_hub_proto_rawDesc = "" +
 	"R\fmbwBytesPerS\x88\x01\x01\x12\x15\n" +
 	"\x03msr\x18\x19 \x01(\x01H\vR\x03msr\x88\x01\x01\x12\x17\n" +
 	"\x04npmr\x18\x1a \x01(\x01H\fR\x04npmr\x88\x01\x01\x12\x17\n" +
-	"\x04rmbr\x18\x1b \x01(\x01H\rR\x04rmbr\x88\x01\x01B\x06\n" +
+	"\x04rmbr\x18\x1b \x01(\x01H\rR\x04rmbr\x88\x01\x01\x12\x17\n" +
+	"\acpu_how\x18\x1c \x01(\rR\x06cpuHow\x12\x1d\n" +
+	"\n" +
+	"cycles_how\x18\x1d \x01(\rR\tcyclesHow\x12\x1f\n" +
+	"\vtraffic_how\x18\x1e \x01(\rR\n" +
+	"trafficHow\x12\x1f\n" +
+	"\vlatency_how\x18\x1f \x01(\rR\n" +
+	"latencyHow\x12\x1b\n" +
+	"\tpages_how\x18  \x01(\rR\bpagesHowB\x06\n" +
 	"\x04_cpuB\x10\n" +
 	"\x0e_waiting_ratioB\t\n" +
 	"\a_cyclesB\x0f\n" +
