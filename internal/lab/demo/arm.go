@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"homenode/internal/experiment"
 	"homenode/internal/lab/model"
 	"homenode/internal/set"
@@ -32,6 +34,10 @@ const (
 	// readyLimit ends a load that hangs. It is guest time, which does not depend on
 	// how busy the host is.
 	readyLimit = 10 * time.Minute
+	// settledAfter is for how long the guest has been up, at least, when a run begins. To
+	// numad, a process that it has not placed yet was placed when the machine started, and it
+	// leaves a process alone for 300 s after placing it (numad.c, version 20150602).
+	settledAfter = 301 * time.Second
 )
 
 // How often the local access ratio is read during the warm-up, and when it counts as
@@ -46,11 +52,12 @@ const (
 // RunArm runs one arm once, inside the lab's guest, and leaves nothing behind.
 //
 //  1. It makes the cgroups with their limits, placed in the arm by hand, and sets NUMA balancing.
-//  2. It starts the load, then the mover, and then waits for the mix's warm-up: as many
+//  2. It waits until the guest has been up for five minutes, as any machine in use has.
+//  3. It starts the load, then the mover, and then waits for the mix's warm-up: as many
 //     model-seconds in every arm, whatever the local access ratio.
-//  3. It waits for the mix's model-seconds of measurement. Counters are read with the model
+//  4. It waits for the mix's model-seconds of measurement. Counters are read with the model
 //     off before and after, so that they contain only the measurement.
-//  4. It ends everything, and checks that the mover's settings are gone.
+//  5. It ends everything, and checks that the mover's settings are gone.
 func RunArm(ctx context.Context, p Plan, progress func(Step)) (RunResult, error) {
 	model, err := model.Open("/sys")
 	if err != nil {
@@ -58,7 +65,7 @@ func RunArm(ctx context.Context, p Plan, progress func(Step)) (RunResult, error)
 	}
 	r := &armRun{plan: p, model: model, progress: progress, res: RunResult{Arm: p.Arm, Repeat: p.Repeat}}
 	defer r.cleanUp()
-	for _, step := range []func(context.Context) error{r.prepare, r.startLoad, r.startMover, r.warmUp, r.measure, r.stop} {
+	for _, step := range []func(context.Context) error{r.prepare, r.settle, r.startLoad, r.startMover, r.warmUp, r.measure, r.stop} {
 		if err := step(ctx); err != nil {
 			return RunResult{}, fmt.Errorf("arm %s, repeat %d: %w", p.Arm, p.Repeat+1, err)
 		}
@@ -151,6 +158,32 @@ func (p Plan) cpusOf(nodes set.NodeSet) (cpus set.CPUSet, err error) {
 }
 
 func groupOf(name string) string { return filepath.Join(cgroupRoot, mixGroup, name) }
+
+func (r *armRun) settle(ctx context.Context) error {
+	for {
+		up, err := uptime()
+		if err != nil {
+			return err
+		}
+		if up >= settledAfter {
+			return nil
+		}
+		r.progress(Step{Stage: StageBoot})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(settledAfter-up, 20*time.Second)):
+		}
+	}
+}
+
+func uptime() (time.Duration, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0, fmt.Errorf("read the guest's uptime: %w", err)
+	}
+	return time.Duration(now.Nano()), nil
+}
 
 func (r *armRun) startLoad(ctx context.Context) error {
 	r.progress(Step{Stage: StageLoad})

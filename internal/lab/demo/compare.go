@@ -64,6 +64,8 @@ const (
 	agentConfig = "/etc/homenode.yaml"
 	planFile    = "/tmp/plan.json"
 	resultFile  = "/tmp/result.json"
+	// idleRate is for the guest's first minutes. While the load runs, no guest is idle.
+	idleRate = 20
 )
 
 // Compare boots the lab Guests times and runs every arm in it, interleaved. However it
@@ -73,6 +75,7 @@ func Compare(ctx context.Context, o Options) (experiment.Comparison, error) {
 	c := newComparer(o, time.Now())
 	c.say(nil, Step{})
 	if c.o.boot == nil {
+		o.Boot.IdleRate = idleRate
 		c.o.boot = func(ctx context.Context) (guest, error) { return lab.Boot(ctx, o.Boot) }
 	}
 	all, ctx := errgroup.WithContext(ctx)

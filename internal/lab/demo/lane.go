@@ -98,7 +98,7 @@ func (l *lane) line(text string) {
 	if !ok {
 		return // an error, which the end of the run reports
 	}
-	if s.Stage != StageLoad {
+	if s.Stage != StageLoad && s.Stage != StageBoot {
 		l.timed(func(now time.Duration) { l.eta.step(now, s.modelSeconds(l.c.o.Mix)) })
 	}
 	l.c.say(l, s)

@@ -21,6 +21,7 @@ type Step struct {
 
 // Stages of a run, in their order.
 const (
+	StageBoot    = "letting the guest's first minutes pass"
 	StageLoad    = "starting the load"
 	StageWarm    = "warming up"
 	StageMeasure = "measuring"
