@@ -25,18 +25,23 @@ import (
 // benchEach is how many workloads a host of the bench has.
 const benchEach = 20
 
-// TestBenchFleet fills a store with HOMENODE_BENCH_HOSTS hosts, a window of each workload, and
-// measures every page. HOMENODE_BENCH_KEEP keeps the file, or the database of HOMENODE_CLICKHOUSE.
+// TestBenchFleet fills a store with HOMENODE_BENCH_HOSTS hosts, a window of each workload in each
+// of HOMENODE_BENCH_HOURS hours (1), rolls them up, and measures every page. HOMENODE_BENCH_KEEP keeps the file, or the database of HOMENODE_CLICKHOUSE.
 func TestBenchFleet(t *testing.T) {
 	hosts, err := strconv.Atoi(os.Getenv("HOMENODE_BENCH_HOSTS"))
 	if err != nil {
 		t.Skip("HOMENODE_BENCH_HOSTS is not set: the bench takes minutes (scripts/bench-fleet.sh)")
 	}
+	hours, err := strconv.Atoi(cmp.Or(os.Getenv("HOMENODE_BENCH_HOURS"), "1"))
+	if err != nil || hours < 1 || hours > 24 {
+		t.Fatal("HOMENODE_BENCH_HOURS: want 1 to 24")
+	}
 	f := fleettest.Fake{Fleet: fleettest.Fleet{Hosts: hosts, Each: benchEach, Services: 1000, Until: noon.Add(-time.Minute), Length: 10 * time.Second}}
 	for name, open := range map[string]func(*testing.T) store.Store{"sqlite": benchFile, "clickhouse": benchServer} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
-			fill(t, s, f.Fleet, name)
+			fill(t, s, f.Fleet, hours, name)
+			rollUp(t, s, name)
 			measure(t, s, &f, name)
 		})
 	}
@@ -65,7 +70,7 @@ func benchServer(t *testing.T) store.Store {
 	if err := admin.Exec(t.Context(), "CREATE DATABASE IF NOT EXISTS "+name); err != nil {
 		t.Fatal(err)
 	}
-	s, err := clickhouse.Open(t.Context(), clickhouse.Options{Address: at, Database: name})
+	s, err := clickhouse.Open(t.Context(), clickhouse.Options{Address: at, Database: name, RollEvery: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,25 +87,47 @@ func benchServer(t *testing.T) store.Store {
 	return s
 }
 
-// fill adds a batch of each host, many at a time. What is there stays as it is.
-func fill(t *testing.T, s store.Store, f fleettest.Fleet, name string) {
+// fill adds a batch of each host and hour, many at a time. What is there stays as it is.
+func fill(t *testing.T, s store.Store, f fleettest.Fleet, hours int, name string) {
 	t.Helper()
 	const atOnce = 500
 	began, added := time.Now(), 0
-	for h := 0; h < f.Hosts; h += atOnce {
-		var all []store.Batch
-		for i := h; i < min(h+atOnce, f.Hosts); i++ {
-			all = append(all, f.Batch(i, 1))
-		}
-		n, err := s.Add(t.Context(), all)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if added += n; n == 0 && h == 0 {
-			break // it was kept
+	last := f.Until
+	for hour := range hours {
+		f.Until = last.Add(-time.Duration(hour) * time.Hour)
+		for h := 0; h < f.Hosts; h += atOnce {
+			var all []store.Batch
+			for i := h; i < min(h+atOnce, f.Hosts); i++ {
+				b := f.Batch(i, 1)
+				if b.Number = uint64(hour + 1); hour > 0 {
+					b.Decisions, b.Outcomes = nil, nil
+				}
+				all = append(all, b)
+			}
+			n, err := s.Add(t.Context(), all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if added += n; n == 0 && h == 0 {
+				break // it was kept
+			}
 		}
 	}
 	fmt.Printf("figure fleet_fill_s %s %.1f %d\n", name, time.Since(began).Seconds(), added*f.Each)
+}
+
+// rollUp makes minutes and hours of the rows: a store may do that when they come. Rows count for
+// it when the lease of their write, 30 s, is over.
+func rollUp(t *testing.T, s store.Store, name string) {
+	t.Helper()
+	if name == "clickhouse" {
+		time.Sleep(33 * time.Second)
+	}
+	began := time.Now()
+	if err := s.Maintain(t.Context(), noon, store.Usual); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("figure fleet_roll_s %s %.1f\n", name, time.Since(began).Seconds())
 }
 
 // measure loads each page and asks each topic three times, and prints the medians. The time is

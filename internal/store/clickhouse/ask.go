@@ -64,6 +64,8 @@ func (dialect) Text(s string) string { return "unhex('" + hex.EncodeToString([]b
 
 func (d dialect) Events() string { return "SELECT * FROM events WHERE " + d.counts() }
 
+func (dialect) Grouped() bool { return true }
+
 // Workload: a series is a sum of host and workload.
 func (dialect) Workload() string { return "f.series" }
 
@@ -77,16 +79,29 @@ func (dialect) Latest(column string) string {
 	return "argMaxIf(" + column + ", f.at, f.newest = 1)"
 }
 
-// Facts adds to each rolled-up piece the raw rows that are not rolled up yet.
+// Facts adds to each rolled-up piece the raw rows that are not rolled up yet. A filter is read
+// before all other columns: old servers choose one condition for that, and not the best.
 func (d dialect) Facts(kind string, columns []string, pieces []tables.Piece, of tables.Filter, last bool) string {
 	keys := "series, place, host, workload, service, owner, name, at"
-	if kind == "nodes" {
+	raw := kind
+	switch kind {
+	case "nodes":
 		keys = "host, node, at"
+	case "services", "hosts":
+		keys, raw = groups[kind]+", at", "windows"
 	}
 	var parts []string
 	part := func(level tables.Level, from, until int64, and string) {
-		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 0 AS newest FROM %s%s WHERE at >= %d AND at < %d AND %s%s%s",
-			keys, strings.Join(columns, ", "), tables.LastList(last, "''"), kind, level.Suffix(), from, until, d.counts(), and, of.Where(d, "")))
+		table := kind
+		if level == tables.Raw {
+			table = raw
+		}
+		first := ""
+		if !of.Any() {
+			first = " PREWHERE 1" + of.Where(d, "")
+		}
+		parts = append(parts, fmt.Sprintf("SELECT %s, %s%s, 0 AS newest FROM %s%s%s WHERE at >= %d AND at < %d AND %s%s",
+			keys, strings.Join(columns, ", "), tables.LastList(last, "''"), table, level.Suffix(), first, from, until, d.counts(), and))
 	}
 	for _, p := range pieces {
 		if p.Level == tables.Raw {
@@ -126,7 +141,24 @@ func (s *Store) Ask(ctx context.Context, q store.Question) (store.Table, error) 
 	if err != nil {
 		return fail(err)
 	}
+	if err := s.count(ctx, query, table); err != nil {
+		return fail(err)
+	}
 	return table, nil
+}
+
+// count asks for the counts of the rows that are shown. Rows that came meanwhile are counted, too.
+func (s *Store) count(ctx context.Context, q tables.Query, t store.Table) error {
+	counts := q.Counts(t)
+	if counts == "" {
+		return nil
+	}
+	rows, err := s.db.QueryContext(ctx, counts)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return q.AddCounts(t, rows)
 }
 
 // outside are table functions: they read files or other servers.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+
 	"homenode/internal/store"
 	"homenode/internal/store/tables"
 )
@@ -15,8 +17,13 @@ import (
 // rollLease is how long a roll-up may take.
 const rollLease = 30 * time.Minute
 
-// rowsAtOnce is how many raw rows one statement rolls up: it holds their groups in memory.
-const rowsAtOnce = 10_000_000
+// rowsAtOnce is how many raw rows one statement rolls up, and groupBytes how much of their groups
+// it holds in memory: beyond that the server writes them to its disk, and takes about twice as much
+// to read them again.
+const (
+	rowsAtOnce = 10_000_000
+	groupBytes = 1 << 30
+)
 
 // Maintain rolls rows up and drops old days.
 func (s *Store) Maintain(ctx context.Context, now time.Time, keep store.Retention) error {
@@ -77,6 +84,7 @@ func (s *Store) rollUp(ctx context.Context) error {
 }
 
 func (s *Store) rollRows(ctx context.Context, st state, upto, attempt uint64) error {
+	ctx = driver.Context(ctx, driver.WithSettings(driver.Settings{"max_bytes_before_external_group_by": groupBytes}))
 	of := fmt.Sprintf("attempt > %d AND attempt <= %d AND %s", st.upto, upto, st.counts())
 	var rows uint64
 	if err := s.native.QueryRow(ctx, "SELECT count() FROM windows WHERE "+of).Scan(&rows); err != nil {
@@ -85,23 +93,31 @@ func (s *Store) rollRows(ctx context.Context, st state, upto, attempt uint64) er
 	for _, level := range []tables.Level{tables.Minutes, tables.Hours} {
 		parts := rows/rowsAtOnce + 1
 		for part := range parts {
-			if err := s.run(ctx, rollSQL("windows", level, "host, workload, service, owner, name", "series, place", fmt.Sprintf("%s AND place %% %d = %d", of, parts, part), attempt)); err != nil {
+			if err := s.run(ctx, rollSQL("windows", "windows", level, "host, workload, service, owner, name", "series, place", fmt.Sprintf("%s AND place %% %d = %d", of, parts, part), attempt)); err != nil {
 				return err
 			}
 		}
-		if err := s.run(ctx, rollSQL("nodes", level, "host, node", "", of, attempt)); err != nil {
+		if err := s.run(ctx, rollSQL("nodes", "nodes", level, "host, node", "", of, attempt)); err != nil {
 			return err
+		}
+		for kind, key := range groups {
+			if err := s.run(ctx, rollSQL(kind, "windows", level, key, "", of, attempt)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // rollSQL adds raw rows up to a level's. Columns are inserted by their order.
-func rollSQL(kind string, level tables.Level, keys, same, of string, attempt uint64) string {
-	columns, names := tables.NodeColumns, keys
+// same are columns that rows with the same keys have in common.
+func rollSQL(kind, from string, level tables.Level, keys, same, of string, attempt uint64) string {
+	columns, names := tables.WindowColumns, keys
+	if from == "nodes" {
+		columns = tables.NodeColumns
+	}
 	var list []string
-	if kind == "windows" {
-		columns = tables.WindowColumns
+	if same != "" {
 		names += ", " + same
 		for _, c := range strings.Split(same, ", ") {
 			list = append(list, "any("+c+")")
@@ -116,7 +132,7 @@ func rollSQL(kind string, level tables.Level, keys, same, of string, attempt uin
 	}
 	size := level.Size().Milliseconds()
 	return fmt.Sprintf("INSERT INTO %s%s (at, %s, %s, attempt) SELECT intDiv(at, %d) * %d AS bucket, %s, %s, toUInt64(%d) FROM %s WHERE %s GROUP BY bucket, %s",
-		kind, level.Suffix(), names, strings.Join(columns, ", "), size, size, keys, strings.Join(list, ", "), attempt, kind, of, keys)
+		kind, level.Suffix(), names, strings.Join(columns, ", "), size, size, keys, strings.Join(list, ", "), attempt, from, of, keys)
 }
 
 // forget drops days that are older than the retention says. Questions no longer read them first.
@@ -141,7 +157,10 @@ func (s *Store) forget(ctx context.Context, now time.Time, keep store.Retention)
 		if tables.Level(level) == tables.Raw {
 			and = fmt.Sprintf(" AND max(attempt) <= %d", st.upto)
 		}
-		for _, kind := range []string{"windows", "nodes"} {
+		for _, kind := range []string{"windows", "nodes", "services", "hosts"} {
+			if groups[kind] != "" && tables.Level(level) == tables.Raw {
+				continue
+			}
 			if err := s.drop(ctx, kind+tables.Level(level).Suffix(), partitions[level], cut, and); err != nil {
 				return err
 			}

@@ -42,8 +42,17 @@ func first() []string {
 			fmt.Sprintf("CREATE TABLE IF NOT EXISTS windows%s (%s, %s, attempt UInt64) ENGINE = MergeTree PARTITION BY %s ORDER BY (service, host, workload, at)", level.Suffix(), keyColumns, windows, part),
 			fmt.Sprintf("CREATE TABLE IF NOT EXISTS nodes%s (host String, node Int64, at Int64, %s, attempt UInt64) ENGINE = MergeTree PARTITION BY %s ORDER BY (host, node, at)", level.Suffix(), floats(tables.NodeColumns), part))
 	}
+	for level := tables.Minutes; level <= tables.Hours; level++ {
+		for kind, key := range groups {
+			all = append(all, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (%s String, at Int64, %s, attempt UInt64) ENGINE = MergeTree PARTITION BY %s ORDER BY (%s, at)",
+				kind, level.Suffix(), key, floats(tables.WindowColumns), partitions[level], key))
+		}
+	}
 	return all
 }
+
+// groups are the tables of minutes and hours in which windows are added up further, and by what.
+var groups = map[string]string{"services": "service", "hosts": "host"}
 
 func floats(columns []string) string { return strings.Join(columns, " Float64, ") + " Float64" }
 

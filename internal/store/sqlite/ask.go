@@ -25,6 +25,9 @@ func (dialect) Text(s string) string { return "CAST(X'" + hex.EncodeToString([]b
 
 func (dialect) Events() string { return "SELECT * FROM events" }
 
+// Grouped: a file is for one host or some hundred, whose rows are quickly added up.
+func (dialect) Grouped() bool { return false }
+
 // Workload: a workload has several series if its service changes.
 func (dialect) Workload() string { return "f.workload" }
 

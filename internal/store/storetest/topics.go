@@ -14,6 +14,13 @@ import (
 func topics(t *testing.T, s store.Store) {
 	batches := Batches(5, 20, 30)
 	add(t, s, batches)
+	topicAnswers(t, s, batches)
+	maintain(t, s, end(batches), store.Usual) // and from rolled-up rows
+	topicAnswers(t, s, batches)
+}
+
+func topicAnswers(t *testing.T, s store.Store, batches []store.Batch) {
+	t.Helper()
 	for _, q := range []store.Question{
 		{Topic: store.Services}, {Topic: store.Hosts}, {Topic: store.Gain}, {Topic: store.Instances, Service: "service-1"},
 		{Topic: store.Workloads, Host: "host-1"}, {Topic: store.History, Host: "host-1", Workload: "/demo/1"}, {Topic: store.Events}, {Topic: store.Unbound}, {Topic: store.HostBins}, {Topic: store.Nodes, Host: "host-1"},
@@ -103,7 +110,14 @@ func hosts(t *testing.T, s store.Store) {
 		// One workload: its service and its binding change meanwhile.
 		{Host: "only-windows", Run: "r", Number: 1, Windows: []store.Window{{At: Start, Length: time.Second, Workload: "/x"}, {At: Start.Add(time.Second), Length: time.Second, Workload: "/x", Service: "x", Bound: []int{0}}}},
 	})
-	table := Ask(t, s, store.Question{Topic: store.Hosts, From: Start, Until: end(batches)})
+	hostAnswers(t, s, end(batches))
+	maintain(t, s, end(batches), store.Usual) // and from rolled-up rows
+	hostAnswers(t, s, end(batches))
+}
+
+func hostAnswers(t *testing.T, s store.Store, until time.Time) {
+	t.Helper()
+	table := Ask(t, s, store.Question{Topic: store.Hosts, From: Start, Until: until})
 	if len(table.Rows) != 4 {
 		t.Fatalf("%d hosts", len(table.Rows))
 	}
@@ -119,7 +133,7 @@ func hosts(t *testing.T, s store.Store) {
 	if bound := Cell(t, table, 3, "bound_workloads"); bound != int64(1) || Cell(t, table, 2, "bound_workloads") != int64(0) {
 		t.Errorf("bound workloads: %v, %v", table.Rows[2], table.Rows[3])
 	}
-	bins := Ask(t, s, store.Question{Topic: store.HostBins, From: Start, Until: end(batches)})
+	bins := Ask(t, s, store.Question{Topic: store.HostBins, From: Start, Until: until})
 	if got := fmt.Sprint(column(t, bins, "apart_ratio"), column(t, bins, "hosts"), column(t, bins, "example")); got != "[0.1 0.2 <nil>] [1 1 2] [host-0 host-1 only-nodes]" {
 		t.Errorf("bins: %s", got)
 	}
@@ -129,16 +143,16 @@ func hosts(t *testing.T, s store.Store) {
 			t.Errorf("%s: a bin from %v has %v", host, low, remote)
 		}
 	}
-	nodes := Ask(t, s, store.Question{Topic: store.Nodes, Host: "host-1", From: Start, Until: end(batches)})
+	nodes := Ask(t, s, store.Question{Topic: store.Nodes, Host: "host-1", From: Start, Until: until})
 	if got := fmt.Sprint(column(t, nodes, "node"), column(t, nodes, "cpus"), column(t, nodes, "busy_cpus"), column(t, nodes, "used_bytes"), column(t, nodes, "traffic_bytes_per_s"), column(t, nodes, "busy_how"), column(t, nodes, "memory_how"), column(t, nodes, "traffic_how")); got != "[0 1] [8 8] [2 4] [1.072693248e+09 1.072693248e+09] [<nil> <nil>] [modelled modelled] [measured measured] [unknown unknown]" {
 		t.Errorf("nodes: %s", got)
 	}
 	for pattern, want := range map[string]int{"host-*": 2, "*o*-*": 4, "*": 4, "host-?": 0, "host-[01]": 0, "h%": 0, "*_*": 0, "*-windows": 1, "host-1": 1, "Host-*": 0} {
-		if rows := Ask(t, s, store.Question{Topic: store.Hosts, Host: pattern, From: Start, Until: end(batches)}).Rows; len(rows) != want {
+		if rows := Ask(t, s, store.Question{Topic: store.Hosts, Host: pattern, From: Start, Until: until}).Rows; len(rows) != want {
 			t.Errorf("hosts like %s: %d rows, want %d", pattern, len(rows), want)
 		}
 	}
-	if rows := Ask(t, s, store.Question{Topic: store.Services, Service: "serv*-1", From: Start, Until: end(batches)}).Rows; len(rows) != 1 {
+	if rows := Ask(t, s, store.Question{Topic: store.Services, Service: "serv*-1", From: Start, Until: until}).Rows; len(rows) != 1 {
 		t.Errorf("services by a pattern: %v", rows)
 	}
 	if Cell(t, table, 2, "remote_ratio") != nil || Cell(t, table, 2, "remote_how") != "unknown" {

@@ -22,10 +22,13 @@ type Dialect interface {
 	Text(string) string
 	// Facts is a query of rows of "windows" or "nodes" with the named sums, and
 	// series, host, workload, service, owner, name (of nodes: host, node), at.
-	// last adds LastColumns of the newest raw rows.
+	// last adds LastColumns of the newest raw rows. Kinds "services" and "hosts" are those of
+	// windows, added up by what they are called after: service or host, at.
 	Facts(kind string, columns []string, pieces []Piece, of Filter, last bool) string
 	// Workload is what tells the workloads of a host apart in Facts, the cheapest to compare.
 	Workload() string
+	// Grouped says that sums by service and by host are kept. They have no counts of what is in them.
+	Grouped() bool
 	// Events is a query of all events: host, and the fields of Event.
 	Events() string
 	// Floor is a figure from 0 on, rounded down; of what is unknown it is unknown.
@@ -40,10 +43,14 @@ type Dialect interface {
 type Filter struct {
 	Host, Workload, Service string
 	Patterns                bool // * of host and service is any text
+	Key                     string
+	Among                   []string // values that the column Key may have; empty: any
 }
 
 // Any says that the filter leaves all rows.
-func (f Filter) Any() bool { return f.Host == "" && f.Workload == "" && f.Service == "" }
+func (f Filter) Any() bool {
+	return f.Host == "" && f.Workload == "" && f.Service == "" && len(f.Among) == 0
+}
 
 // Where is the filter's conditions, each with "AND " before it.
 func (f Filter) Where(d Dialect, prefix string) string {
@@ -58,6 +65,13 @@ func (f Filter) Where(d Dialect, prefix string) string {
 			b.WriteString(" AND " + column + " = " + d.Text(c.value))
 		}
 	}
+	if len(f.Among) > 0 {
+		list := make([]string, 0, len(f.Among))
+		for _, v := range f.Among {
+			list = append(list, d.Text(v))
+		}
+		b.WriteString(" AND " + prefix + f.Key + " IN (" + strings.Join(list, ", ") + ")")
+	}
 	return b.String()
 }
 
@@ -66,6 +80,8 @@ type Query struct {
 	SQL     string
 	columns []column
 	most    int
+	topic   topic
+	asked   asked
 }
 
 // Compile checks a question and puts it into SQL.
@@ -86,14 +102,74 @@ func Compile(q store.Question, d Dialect, kept Kept) (Query, error) {
 		order += ", " + key
 	}
 	from, until := Millis(q.From), Millis(q.Until)
-	a := asked{d: d, from: from, until: until, filter: Filter{q.Host, q.Workload, q.Service, strings.Contains(t.takes, "*")}}
+	a := asked{d: d, from: from, until: until, filter: Filter{Host: q.Host, Workload: q.Workload, Service: q.Service, Patterns: strings.Contains(t.takes, "*")}}
+	a.grouped = d.Grouped() && !slices.Contains(strings.Fields(t.counts), q.Sort)
 	if q.Topic == store.History {
 		a.step = q.Step
 	}
 	a.pieces = Plan(from, until, a.step, kept)
 	sql := fmt.Sprintf("SELECT * FROM (SELECT %s FROM (%s) t) u ORDER BY %s LIMIT %d OFFSET %d",
 		strings.Join(names, ", "), t.rows(a), order, q.Most+1, q.Offset)
-	return Query{sql, t.columns, q.Most}, nil
+	return Query{sql, t.columns, q.Most, t, a}, nil
+}
+
+// mostAmong is how many keys a query of counts names. With more it counts for all.
+const mostAmong = 200
+
+// Counts is the query of what the table's rows have not: counts of workloads, which sums by
+// service or host do not have. Only the rows of an answer are counted. "": the table has them.
+func (q Query) Counts(t store.Table) string {
+	if !q.asked.grouped || q.topic.counts == "" || len(t.Rows) == 0 {
+		return ""
+	}
+	a := q.asked
+	if a.filter.Key = q.topic.keys[0]; len(t.Rows) <= mostAmong {
+		for _, row := range t.Rows {
+			key, _ := row[0].(string)
+			a.filter.Among = append(a.filter.Among, key)
+		}
+	}
+	list := []string{"f." + a.filter.Key}
+	for _, name := range strings.Fields(q.topic.counts) {
+		list = append(list, a.counting(name))
+	}
+	return fmt.Sprintf("SELECT %s FROM (%s) f GROUP BY f.%s", strings.Join(list, ", "), a.d.Facts("windows", []string{"bound_s"}, a.pieces, a.filter, false), a.filter.Key)
+}
+
+// AddCounts puts the rows of the query of Counts into the table.
+func (q Query) AddCounts(t store.Table, rows *sql.Rows) error {
+	names := strings.Fields(q.topic.counts)
+	at := map[string]int{}
+	for i, row := range t.Rows {
+		key, _ := row[0].(string)
+		at[key] = i
+		for _, name := range names {
+			row[q.columnAt(name)] = int64(0)
+		}
+	}
+	for rows.Next() {
+		row, err := scan(rows)
+		if err != nil {
+			return err
+		}
+		key, _ := Plain(row[0]).(string)
+		i, shown := at[key]
+		if !shown {
+			continue
+		}
+		for n, name := range names {
+			x, err := asFloat(Plain(row[n+1]))
+			if err != nil {
+				return fmt.Errorf("read column %s: %w", name, err)
+			}
+			t.Rows[i][q.columnAt(name)] = int64(x)
+		}
+	}
+	return rows.Err()
+}
+
+func (q Query) columnAt(name string) int {
+	return slices.IndexFunc(q.columns, func(c column) bool { return c.Name == name })
 }
 
 // Limits of a question, so that an answer fits into memory and a page.

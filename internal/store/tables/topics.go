@@ -19,6 +19,7 @@ type topic struct {
 	sort      string   // a column
 	ascending bool     // of sort
 	keys      []string // columns that tell rows apart
+	counts    string   // columns that count workloads or hosts; of topics whose first column is the key
 	columns   []column
 	rows      func(asked) string // what the columns are made from
 }
@@ -30,6 +31,34 @@ type asked struct {
 	step        time.Duration
 	pieces      []Piece
 	filter      Filter
+	grouped     bool // from sums by service or host, without counts
+}
+
+// counting is the expression of a column that counts.
+func (a asked) counting(name string) string {
+	switch name {
+	case "instances":
+		return "count(DISTINCT f.series)"
+	case "hosts":
+		return "count(DISTINCT f.place)"
+	case "workloads":
+		return "count(DISTINCT " + a.d.Workload() + ")"
+	}
+	return "count(DISTINCT CASE WHEN f.bound_s > 0 THEN " + a.d.Workload() + " ELSE NULL END)" // bound_workloads
+}
+
+// byService adds windows up by service, with these counts.
+func (a asked) byService(counts ...string) string {
+	kind, more := "windows", map[string]string{"last": "max(f.at)"}
+	if a.grouped {
+		kind = "services"
+	}
+	for _, name := range counts {
+		if more[name] = "0"; !a.grouped {
+			more[name] = a.counting(name)
+		}
+	}
+	return a.sums(kind, forUsual, "service", more)
 }
 
 // sums adds rows up by keys: each key and further expression as named, each column as t_NAME.
@@ -138,11 +167,9 @@ var (
 
 var topics = map[store.Topic]topic{
 	store.Services: {
-		takes: "service*", sort: "local_ratio", ascending: true, keys: []string{"service"},
+		takes: "service*", sort: "local_ratio", ascending: true, keys: []string{"service"}, counts: "instances hosts",
 		columns: []column{service, instances, as(instances, "hosts", "hosts that run it"), ratio, ratioHow, cpuTime, cpuHow, traffic, trafficHow, savedRatio, savedTime, savedHow, unbound, approved, lastSeen},
-		rows: func(a asked) string {
-			return a.sums("windows", forUsual, "service", map[string]string{"instances": "count(DISTINCT f.series)", "hosts": "count(DISTINCT f.place)", "last": "max(f.at)"})
-		},
+		rows:    func(a asked) string { return a.byService("instances", "hosts") },
 	},
 	store.Instances: {
 		takes: "service!", sort: "local_ratio", ascending: true, keys: []string{"host", "workload"},
@@ -174,24 +201,23 @@ var topics = map[store.Topic]topic{
 		columns: []column{at, instances, ratio, ratioHow, cpus, cpuHow, rate, trafficHow, boundPart, waiting, latency, latencyHow, stalled, ipc, cyclesHow},
 		rows: func(a asked) string {
 			step := a.step.Milliseconds()
-			inner := asked{stepped{a.d, step}, a.from, a.until, a.step, a.pieces, a.filter}
+			inner := a
+			inner.d = stepped{a.d, step}
 			return inner.sums("windows", forUsual, "step", map[string]string{"at": "max(f.step)", "instances": "count(DISTINCT f.series)"})
 		},
 	},
 	store.Gain: {
-		takes: "service*", sort: "saved_cpu_s", keys: []string{"service"},
+		takes: "service*", sort: "saved_cpu_s", keys: []string{"service"}, counts: "instances",
 		columns: []column{
 			service, instances, cpuTime, cpuHow, ratio, ratioHow, stalled, cyclesHow,
 			{store.Column{Name: "remote_reads", About: "DRAM reads of other nodes, where they are counted"}, "CASE WHEN t_reads > 0 THEN t_reads - t_local_reads ELSE NULL END", figure},
 			savedRatio, savedTime, savedHow,
 			approved, unbound,
 		},
-		rows: func(a asked) string {
-			return a.sums("windows", forUsual, "service", map[string]string{"instances": "count(DISTINCT f.series)"})
-		},
+		rows: func(a asked) string { return a.byService("instances") },
 	},
 	store.Hosts: {
-		takes: "host*", sort: "apart_ratio", keys: []string{"host"},
+		takes: "host*", sort: "apart_ratio", keys: []string{"host"}, counts: "workloads bound_workloads",
 		columns: []column{
 			host,
 			{store.Column{Name: "apart_ratio", Unit: "1", About: "how far its nodes are apart: use of the busiest node's CPUs less the idlest's"}, "CASE WHEN apart >= 0 THEN apart ELSE NULL END", figure},
@@ -275,13 +301,14 @@ func (a asked) events(and string) string {
 func hostRows(a asked, counted bool) string {
 	nodes := a.sums("nodes", "busy_s busy_cpus_s", "host node", map[string]string{"last": "max(f.at)"})
 	more := map[string]string{"last": "max(f.at)", "load": "0", "bound_load": "0"}
-	columns := forLocal
-	if counted {
+	kind, columns := "windows", forLocal
+	if a.grouped {
+		kind = "hosts"
+	} else if counted {
 		columns += "bound_s"
-		more["load"] = "count(DISTINCT " + a.d.Workload() + ")"
-		more["bound_load"] = "count(DISTINCT CASE WHEN f.bound_s > 0 THEN " + a.d.Workload() + " ELSE NULL END)"
+		more["load"], more["bound_load"] = a.counting("workloads"), a.counting("bound_workloads")
 	}
-	windows := a.sums("windows", columns, "host", more)
+	windows := a.sums(kind, columns, "host", more)
 	var zeros, sums []string
 	for _, c := range strings.Fields(forLocal) {
 		value, aggregate := "0.0", "sum"
