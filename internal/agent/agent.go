@@ -100,6 +100,8 @@ type Agent struct {
 	files    files
 	outbox   *outbox.Outbox   // nil: nothing is sent
 	decided  []store.Decision // of this round, for the hub
+	rests    string           // why nothing is offered to it
+	offers   int              // windows that a dry run had for it
 	offered  store.Batch      // what the last round offered it
 	readers  int              // the group that may read what the agent writes; 0: root alone
 	totals   Totals

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"slices"
 
@@ -41,7 +42,26 @@ func (a *Agent) hubStatus() *outbox.Status {
 		return nil
 	}
 	s := a.outbox.Status()
+	s.Rests = a.rests
 	return &s
+}
+
+// askAfter is how many windows a dry run offers, or not, before it looks at the agent beside it again.
+const askAfter = 6
+
+// rest is why a dry run offers nothing: an agent of the same host sends what it sees, and the host
+// would be counted twice. "": it offers.
+func (a *Agent) rest() string {
+	if !a.o.DryRun || a.beside == nil {
+		return ""
+	}
+	if a.offers++; a.offers%askAfter == 1 {
+		a.rests = ""
+		if s, err := ReadStatus(a.beside.Dir); err == nil && s.Hub != nil && s.PID != os.Getpid() && alive(s.PID) {
+			a.rests = fmt.Sprintf("the agent of this host (process %d) sends", s.PID)
+		}
+	}
+	return a.rests
 }
 
 // ordered is the approval and target of a workload after the hub's orders and this host's
@@ -82,6 +102,10 @@ func (a *Agent) noteForHub(e decisions.Entry) {
 // offer gives the hub what this round saw, decided and did.
 func (a *Agent) offer(w window.Window) {
 	if a.outbox == nil || w.Length <= 0 { // the first window is of no time: it has no figures of a period
+		return
+	}
+	if a.rest() != "" {
+		a.decided = a.decided[:0]
 		return
 	}
 	b := &a.offered // used again: the outbox keeps nothing of it

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -58,6 +59,47 @@ func TestStoreWindow(t *testing.T) {
 	var none store.Window
 	if got = storeWindow(&w, &window.Workload{ID: "/b"}, &WorkloadStatus{}); got.LocalHow != none.LocalHow || got.Local.Known() {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A dry run offers nothing while an agent of the same host sends.
+func TestDryRunRestsBeside(t *testing.T) {
+	dir := t.TempDir()
+	write := func(s Status) {
+		s.Schema = statusSchema
+		if err := s.write(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &Agent{o: Options{DryRun: true}, beside: &Beside{Dir: dir}}
+	next := func() string {
+		a.offers = 0
+		return a.rest()
+	}
+	other := os.Getppid() // a process that runs
+	for _, c := range []struct {
+		what  string
+		s     Status
+		rests bool
+	}{
+		{"sends", Status{PID: other, Hub: &outbox.Status{}}, true}, {"has no hub", Status{PID: other}, false},
+		{"ended", Status{PID: 1 << 30, Hub: &outbox.Status{}}, false}, {"is this one", Status{PID: os.Getpid(), Hub: &outbox.Status{}}, false},
+	} {
+		write(c.s)
+		if got := next(); (got != "") != c.rests {
+			t.Errorf("the agent beside it %s: %q", c.what, got)
+		}
+	}
+	write(Status{PID: other, Hub: &outbox.Status{}})
+	if next() == "" || a.rest() == "" {
+		t.Error("it forgot before it looked again")
+	}
+	a.outbox, a.decided = &outbox.Outbox{}, []store.Decision{{Workload: "/db/a"}}
+	if a.offer(window.Window{At: time.Now(), Length: time.Second}); len(a.decided) != 0 {
+		t.Error("decisions gather while nothing is offered")
+	}
+	if a.o.DryRun = false; a.rest() != "" {
+		t.Error("an agent that acts rests")
 	}
 }
 

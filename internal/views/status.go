@@ -62,6 +62,9 @@ func hubLines(h *outbox.Status) (lines []string) {
 	if h == nil {
 		return nil
 	}
+	if h.Rests != "" {
+		lines = append(lines, "hub: this dry run sends nothing: "+render.Printable(h.Rests))
+	}
 	line := "hub " + render.Printable(h.Address) + ": nothing sent yet"
 	if !h.LastSent.IsZero() {
 		line = fmt.Sprintf("hub %s: %d batches sent, the last %s ago", render.Printable(h.Address), h.Sent, render.Span(max(0, time.Since(h.LastSent)).Round(time.Second)))

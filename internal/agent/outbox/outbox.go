@@ -86,6 +86,7 @@ type Status struct {
 	WaitingBytes int64             `json:"waiting_bytes"`
 	Dropped      map[string]uint64 `json:"dropped_batches,omitempty"` // by reason
 	Error        string            `json:"error,omitempty"`           // why nothing is sent now
+	Rests        string            `json:"rests,omitempty"`           // why nothing is to be sent: a dry run beside an agent
 	Disk         string            `json:"spool_error,omitempty"`     // why the spool cannot be written
 	RefusedWhy   string            `json:"last_refusal,omitempty"`    // what the hub refused last
 	Certificate  time.Time         `json:"certificate_until,omitzero"`
