@@ -91,7 +91,7 @@ var exceptions = []exception{
 	{command: "homenode profile --vcpus 8 --workload", why: noSuch + "; lab.TestLabProfileWorkload profiles one"},
 	{command: "homenode place", why: noSuch + "; lab.TestLabPlace places one"},
 	{command: "homenode pack containers.yaml", why: "it reads the reader's containers; cmd/homenode's tests pack some"},
-	{command: "homenode hub-enrol", why: "it needs a hub and its token: agent/outbox's tests enrol"},
+	{command: "homenode enrol", why: "it needs a hub and its token: agent/outbox's tests enrol"},
 	{command: "homenode-hub serve", why: endless},
 	{command: "homenode-hub dev", why: endless},
 	{command: "homenode-hub enrol", why: "it needs a hub's authority: cmd/homenode-hub's tests enrol"},

@@ -22,7 +22,7 @@ import (
 // EnrolReport is what 'homenode-hub enrol -o json' writes.
 type EnrolReport struct {
 	Host    string    `json:"host"`
-	Address string    `json:"hub_address"` // for 'homenode hub-enrol --hub'
+	Address string    `json:"hub_address"` // for 'homenode enrol --hub'
 	Token   string    `json:"token"`       // good once; keep it private
 	Until   time.Time `json:"token_until"`
 }
@@ -52,7 +52,7 @@ func enrolCommand() *cobra.Command {
 			if output == "json" {
 				return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Run this on %s within %s:\n\nhomenode hub-enrol --hub %s --token %s\n", r.Host, ca.TokenLife, r.Address, r.Token)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Run this on %s within %s:\n\nhomenode enrol --hub %s --token %s\n", r.Host, ca.TokenLife, r.Address, r.Token)
 			return err
 		},
 	}

@@ -72,7 +72,7 @@ func TestEnrolRevokeOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := clitest.Run(rootCommand(), "enrol", "db-7", "--config", config)
-	if code != exit.Done || !strings.Contains(out, "homenode hub-enrol --hub https://hub.example:7443 --token ") || !strings.Contains(out, ca.Fingerprint(a.DER())) {
+	if code != exit.Done || !strings.Contains(out, "homenode enrol --hub https://hub.example:7443 --token ") || !strings.Contains(out, ca.Fingerprint(a.DER())) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	if code, out, _ = clitest.Run(rootCommand(), "revoke", "db-7", "--config", config); code != exit.Done || !strings.Contains(out, "refused from now on") {

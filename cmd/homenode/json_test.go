@@ -22,7 +22,7 @@ func TestJSONEverywhere(t *testing.T) {
 		"soak":       "it prints JSON only; it is for scripts/bench-agent.sh",
 		"freeze":     "it runs until it is told to end, for tests of the freezer",
 		"reference":  "it writes documents",
-		"hub-enrol":  "it prints a part of a configuration, once for each host",
+		"enrol":      "it prints a part of a configuration, once for each host",
 	})
 }
 

@@ -239,7 +239,7 @@ func checkHub(h outbox.Config, w *wrongs) {
 	}
 	for _, f := range []struct{ key, path string }{{"ca", h.CA}, {"certificate", h.Certificate}, {"key", h.Key}, {"spool", h.Spool}} {
 		if !filepath.IsAbs(f.path) && (f.path != "" || f.key != "key") {
-			w.at("hub."+f.key, "it is %q: want an absolute path: 'homenode hub-enrol' writes the files and says what to put here", f.path)
+			w.at("hub."+f.key, "it is %q: want an absolute path: 'homenode enrol' writes the files and says what to put here", f.path)
 		}
 	}
 }

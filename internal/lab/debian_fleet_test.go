@@ -147,10 +147,10 @@ func fleetGuest(t *testing.T, h *fleetHub, host string) {
 	countAsDocumented(t, g)
 	setClock(t, g)
 	_, port, _ := strings.Cut(h.agents, ":")
-	said := mustRun(t, g, "homenode", "hub-enrol", "--hub", "https://10.0.2.2:"+port, "--token", h.token(t, host))
+	said := mustRun(t, g, "homenode", "enrol", "--hub", "https://10.0.2.2:"+port, "--token", h.token(t, host))
 	_, keys, found := strings.Cut(said, "\nhub:\n")
 	if !found {
-		t.Fatalf("hub-enrol prints no configuration:\n%s", said)
+		t.Fatalf("enrol prints no configuration:\n%s", said)
 	}
 	mustPut(t, g, "/etc/homenode/agent.yaml", []byte(fleetAgent+"hub:\n"+keys))
 	modelled(t, g, func() {

@@ -63,7 +63,30 @@ func (r release) stage(arch string) (string, error) {
 			return "", err
 		}
 	}
+	if err := apart(stage); err != nil {
+		return "", err
+	}
 	return stage, r.settle(stage)
+}
+
+// apart refuses a file that two packages have: they could not be installed on one host.
+func apart(stage string) error {
+	has := map[string]string{}
+	return filepath.WalkDir(stage, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(stage, path)
+		if err != nil {
+			return err
+		}
+		name, file, _ := strings.Cut(rel, string(filepath.Separator))
+		if other, ok := has[file]; ok {
+			return fmt.Errorf("/%s is in %s and in %s: give one of them another name", file, other, name)
+		}
+		has[file] = name
+		return nil
+	})
 }
 
 // build makes a static program without symbols.

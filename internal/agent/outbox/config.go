@@ -12,7 +12,7 @@ type Config struct {
 	Address string `yaml:"address"`
 	// Certificate of the hub's authority (PEM).
 	CA string `yaml:"ca"`
-	// Certificate of this host (PEM). 'homenode hub-enrol' writes it, and the agent renews it.
+	// Certificate of this host (PEM). 'homenode enrol' writes it, and the agent renews it.
 	Certificate string `yaml:"certificate"`
 	// Key of this host (PEM). Empty: it is in the file of the certificate.
 	Key string `yaml:"key"`

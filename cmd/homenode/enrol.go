@@ -24,11 +24,11 @@ const enrolLimit = 30 * time.Second
 func hubEnrolCommand() *cobra.Command {
 	var hub, token, dir string
 	cmd := &cobra.Command{
-		Use:   "hub-enrol",
+		Use:   "enrol",
 		Short: "Get this host's certificate from a hub, for a one-time token",
 		Long: "Makes a key, gets a certificate for it from the hub, and prints what the agent's configuration needs. The\n" +
 			"token comes from 'homenode-hub enrol' and also says which hub to trust. The agent renews the certificate.",
-		Example: "  homenode hub-enrol --hub https://hub.example:7443 --token TOKEN",
+		Example: "  homenode enrol --hub https://hub.example:7443 --token TOKEN",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if u, err := url.Parse(hub); err != nil || u.Scheme != "https" || u.Host == "" {
