@@ -58,7 +58,7 @@ piece personalities env HOMENODE_PERSONALITIES=all go test -count=1 -timeout 60m
 piece packages sh -c 'make packages && scripts/test-packages.sh --twice'
 piece resctrl env HOMENODE_RESCTRL=1 go test -count=1 -timeout 60m -run TestLabResctrl -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'
-piece fleet sh -c 'make lab-debian packages && HOMENODE_FLEET=1 go test -count=1 -timeout 60m -parallel 3 -run 'TestLabDebian(Fleet|Hub)' -v ./internal/lab'
+piece fleet sh -c 'make lab-debian packages && HOMENODE_FLEET=1 go test -count=1 -timeout 60m -parallel 3 -run "TestLabDebian(Fleet|Hub)" -v ./internal/lab'
 piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go test -count=1 -timeout 60m -run "TestLab(Counts|OneClock|Suspended|Links|Handoff|SMT|Flushes|RefusesWrongNodeMap|RefusesMemory)" -v ./internal/lab'
 piece strategies env HOMENODE_STRATEGIES=all go test -count=1 -timeout 60m -run TestStrategyB -v ./internal/sim/runner
 piece measured scripts/check-measured.sh
