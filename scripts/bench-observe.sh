@@ -3,7 +3,7 @@
 # The cost of observing: CPU time of the agent and of cAdvisor, on the same 50 cgroups of
 # 10 processes of more than 100 MiB each, at the same period, in turns.
 #
-#   WORKLOADS=50 PROCESSES=10 PERIOD=10 ROUNDS=12 BESIDE=64 REPEATS=3
+#   WORKLOADS=50 PROCESSES=10 PERIOD=10 ROUNDS=12 REPEATS=3 TURNS=6
 #
 # The memory of a workload's processes is one shared mapping that all of them touched
 # (500 times 100 MiB of their own would not fit most machines), plus 2 MiB of their own:
@@ -19,9 +19,10 @@
 # A run of 12 rounds does not show what the agent does in one of 64. 'homenode, 128 rounds'
 # runs that many, faster, and reports the CPU time of a round. The larger figure is judged.
 #
-# 'sending' are two agents side by side over the same 64 rounds, one of them with a hub on this
-# machine: what it sends each round, its orders each minute. Whatever else the machine does is in
-# both. The hub's own CPU time is not counted.
+# 'sending' are two agents side by side over the same 60 rounds, one of them with a hub on this
+# machine, six times. Whatever else the machine does is in both. Windows are 1 s long, so that there
+# are enough rounds: what is sent for one is the same as with 10 s. The hub's own CPU time is not
+# counted.
 #
 # Result in build/bench/observe.json; exit code 1 if the agent takes more than 0.10 % of
 # one CPU, or more than cAdvisor, or sending makes it take more than 1.1 times as much. What
