@@ -40,10 +40,10 @@ bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 owner/ownertest > owner
 journal | wire > wire/wirepb | papers > papers/lakew papers/rao papers/measured
-sim/arena sim/placements > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix | store/storetest > store/clickhouse store/sqlite > store/tables
+sim/arena sim/placements sim/rollouts > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix | store/storetest > store/clickhouse store/sqlite > store/tables
 render/words
 control > actuate | replay | interference | profiling
-policy/mao | policy/numad | policy/brm | policy/vmmap | doctor | packing
+policy/mao | policy/numad | policy/brm | policy/vmmap | doctor | packing | rollout
 snapshot | render/field | model | store
 window/windowtest > window
 migration | placement
@@ -57,7 +57,7 @@ set | unit | schema | yamlfile | golden | dataset
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/catalog", "papers", "papers/lakew", "papers/measured", "papers/rao", "sim/arena", "sim/placements", "sim/runner", "sim/detmath", "sim/fleet", "sim/linux", "sim/memsys", "sim/scenario", "sim/threadworld", "render", "render/field", "render/picture", "render/words", "report", "report/topology", "report/profile", "report/simulation", "store/tables"}
+var alsoPure = []string{"bench", "sim", "sim/catalog", "papers", "papers/lakew", "papers/measured", "papers/rao", "sim/arena", "sim/placements", "sim/rollouts", "sim/runner", "sim/detmath", "sim/fleet", "sim/linux", "sim/memsys", "sim/scenario", "sim/threadworld", "render", "render/field", "render/picture", "render/words", "report", "report/topology", "report/profile", "report/simulation", "store/tables"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"cli/clitest", "kernel/kerneltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "sim/parity", "golden", "hub/fleettest", "store/storetest"}

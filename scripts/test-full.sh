@@ -61,6 +61,7 @@ piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeo
 piece fleet sh -c 'make lab-debian packages && HOMENODE_FLEET=1 go test -count=1 -timeout 60m -parallel 3 -run "TestLabDebian(Fleet|Hub)" -v ./internal/lab'
 piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go test -count=1 -timeout 60m -run "TestLab(Counts|OneClock|Suspended|Links|Handoff|SMT|Flushes|RefusesWrongNodeMap|RefusesMemory)" -v ./internal/lab'
 piece strategies env HOMENODE_STRATEGIES=all go test -count=1 -timeout 60m -run TestStrategyB -v ./internal/sim/runner
+piece rollouts env HOMENODE_ROLLOUTS=200 go test -count=1 -v ./internal/sim/rollouts
 piece measured scripts/check-measured.sh
 piece model scripts/model.sh test
 piece profile scripts/bench-profile.sh

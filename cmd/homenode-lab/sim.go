@@ -37,7 +37,7 @@ func simCommand() *cobra.Command {
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { dieAtSecond(cmd.Context()) },
 	}
-	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simPlacementsCommand(), simPackCommand(), simArenaCommand(), simPapersCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
+	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simPlacementsCommand(), simPackCommand(), simRolloutsCommand(), simArenaCommand(), simPapersCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
 	return cmd
 }
 

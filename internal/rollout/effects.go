@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"math"
+	"slices"
+
+	"homenode/internal/unit"
+)
+
+// effects are, of each bound replica and of each other, how much its indicator changed: after
+// against before, each bin relative to the mean of those that are not bound (logarithms; above 0 is
+// worse).
+//
+//  1. The same replicas are the measure in all bins: those that are not bound now.
+//  2. A bound replica's bins before are those until it was bound, after those when its washout is over.
+//     The others' change is taken over the first binding.
+//  3. A replica with less than two bins before, or none after, is left out.
+func (s State) effects() (bound, others []float64) {
+	var measure []int
+	first := len(s.Seen)
+	for i, at := range s.BoundAt {
+		if at < 0 {
+			measure = append(measure, i)
+		} else {
+			first = min(first, at)
+		}
+	}
+	means := make([]unit.Opt[float64], len(s.Seen)) // 1
+	for k, bin := range s.Seen {
+		means[k] = meanOf(bin, measure)
+	}
+	sign := -1.0
+	if s.Plan.LowerIsBetter {
+		sign = 1
+	}
+	for i, at := range s.BoundAt {
+		split := at
+		if at < 0 {
+			split = first
+		}
+		change, ok := s.change(i, split, means) // 2
+		switch {
+		case !ok: // 3
+		case at < 0:
+			others = append(others, sign*change)
+		default:
+			bound = append(bound, sign*change)
+		}
+	}
+	return bound, others
+}
+
+func (s State) change(replica, split int, means []unit.Opt[float64]) (float64, bool) {
+	var sum [2]float64
+	var n [2]int
+	for k, bin := range s.Seen {
+		x, ok := bin[replica].Get()
+		mean, both := means[k].Get()
+		if !ok || !both || k >= split && k < split+s.Plan.Washout {
+			continue
+		}
+		after := 0
+		if k >= split {
+			after = 1
+		}
+		sum[after] += x - mean
+		n[after]++
+	}
+	if n[0] < 2 || n[1] < 1 {
+		return 0, false
+	}
+	return sum[1]/float64(n[1]) - sum[0]/float64(n[0]), true
+}
+
+func meanOf(bin []unit.Opt[float64], of []int) unit.Opt[float64] {
+	sum, n := 0.0, 0
+	for _, i := range of {
+		if x, ok := bin[i].Get(); ok {
+			sum += x
+			n++
+		}
+	}
+	return unit.OptOf(sum/float64(max(n, 1)), n > 0)
+}
+
+// newUnit is a factor between two bins by which no load changes an indicator of all replicas at
+// once: seconds that became milliseconds are 1,000.
+const newUnit = 100
+
+// broken says why nothing can be judged any more; "" if it can.
+func (s State) broken() Code {
+	switch {
+	case s.constant():
+		return Constant
+	case s.jumped():
+		return NewUnit
+	case s.silent(func(at int) bool { return at >= 0 }):
+		return Silence
+	case !s.last() && s.silent(func(at int) bool { return at < 0 }):
+		return TooFew
+	}
+	return ""
+}
+
+// silent says that most of these replicas showed nothing in the last bins.
+func (s State) silent(of func(at int) bool) bool {
+	if len(s.Seen) < s.Plan.Silent || s.Phase == Before && len(s.Seen) < s.Plan.Before {
+		return false
+	}
+	all, quiet := 0, 0
+	for i, at := range s.BoundAt {
+		if !of(at) || at > len(s.Seen)-s.Plan.Silent {
+			continue
+		}
+		all++
+		if !slices.ContainsFunc(s.Seen[len(s.Seen)-s.Plan.Silent:], func(bin []unit.Opt[float64]) bool { return bin[i].Known() }) {
+			quiet++
+		}
+	}
+	return all > 0 && 2*quiet > all
+}
+
+// constant says that no replica ever showed another figure than all.
+func (s State) constant() bool {
+	if len(s.Seen) < s.Plan.Before {
+		return false
+	}
+	first, any := unit.Opt[float64]{}, false
+	for _, bin := range s.Seen {
+		for _, v := range bin {
+			if !v.Known() {
+				continue
+			}
+			if any && v != first {
+				return false
+			}
+			first, any = v, true
+		}
+	}
+	return any
+}
+
+// jumped says that the median of the replicas changed by a factor from the last bin to this one.
+func (s State) jumped() bool {
+	if len(s.Seen) < 2 {
+		return false
+	}
+	now, ok := median(s.Seen[len(s.Seen)-1])
+	was, both := median(s.Seen[len(s.Seen)-2])
+	return ok && both && math.Abs(now-was) > math.Log(newUnit)
+}
+
+func median(bin []unit.Opt[float64]) (float64, bool) {
+	var all []float64
+	for _, v := range bin {
+		if x, ok := v.Get(); ok {
+			all = append(all, x)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	slices.Sort(all)
+	return all[len(all)/2], true
+}

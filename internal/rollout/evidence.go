@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Error rates of a whole rollout, each one-sided and however often it is looked at: of calling a
+// harmless binding harmful, of widening one that costs more than the margin, and of calling a gain
+// what is none. A rollout has few stages, and each draws on the rates of the whole.
+const (
+	harmRate = 0.01
+	wideRate = 0.01
+	gainRate = 0.04
+)
+
+// Evidence is what the bound replicas show against the others. Effect is a share of the
+// indicator, above 0 is worse.
+type Evidence struct {
+	Look     int     `json:"look"` // number of the look at this rollout, from 1
+	Bound    int     `json:"bound_count"`
+	Others   int     `json:"others_count"`
+	Effect   float64 `json:"effect_ratio"`
+	Error    float64 `json:"standard_error_ratio"`
+	AtLeast  float64 `json:"at_least_ratio"`  // the effect is above, but for harmRate
+	AtMost   float64 `json:"at_most_ratio"`   // the effect is below, but for wideRate
+	GainOver float64 `json:"gain_over_ratio"` // the gain is above, but for gainRate
+}
+
+// judge compares the effects of two groups of replicas (logarithms).
+//
+//  1. A replica is one observation, whatever its number of bins: what it shows in one bin depends on
+//     what it shows in the next.
+//  2. Student's comparison of two means, with the variance of both groups. Where the bound ones
+//     differ more among each other than that, because binding helps some more than others, theirs.
+//  3. Look n may err with rate × 6/(π²n²), which add up to the rate over all looks: so the rates hold
+//     whenever a look ends the rollout, and whatever looks have to do with each other (Bonferroni).
+func judge(bound, others []float64, look int) (Evidence, bool) {
+	e := Evidence{Look: look, Bound: len(bound), Others: len(others)}
+	if len(bound) < 2 || len(others) < 2 {
+		return e, false
+	}
+	m1, v1 := moments(bound)
+	m2, v2 := moments(others)
+	n1, n2 := float64(len(bound)), float64(len(others))
+	both := ((n1-1)*v1 + (n2-1)*v2) / (n1 + n2 - 2)
+	se := math.Sqrt(max(v1, both)/n1 + max(v2, both)/n2) // 2
+	if !(se > 0) {
+		return e, false
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n1 + n2 - 2}
+	share := 6 / (math.Pi * math.Pi * float64(look) * float64(look)) // 3
+	bound1 := func(rate float64) float64 { return t.Quantile(1-rate*share) * se }
+	effect := m1 - m2
+	e.Effect, e.Error = math.Expm1(effect), se
+	e.AtLeast = math.Expm1(effect - bound1(harmRate))
+	e.AtMost = math.Expm1(effect + bound1(wideRate))
+	e.GainOver = -math.Expm1(effect + bound1(gainRate))
+	return e, true
+}
+
+func moments(all []float64) (mean, variance float64) {
+	for _, x := range all {
+		mean += x / float64(len(all))
+	}
+	for _, x := range all {
+		variance += (x - mean) * (x - mean) / float64(len(all)-1)
+	}
+	return mean, variance
+}

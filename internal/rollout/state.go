@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"homenode/internal/unit"
+)
+
+// Phase is how far a rollout is.
+type Phase string
+
+// The phases.
+const (
+	Before     Phase = "before" // watched, not yet bound
+	Widening   Phase = "widening"
+	Done       Phase = "done"
+	RolledBack Phase = "rolled_back"
+)
+
+// Code is the reason of an event.
+type Code string
+
+// The codes.
+const (
+	Starts   Code = "starts"   // the first replicas are bound
+	Widens   Code = "widens"   // more harm than the margin is excluded
+	Proven   Code = "proven"   // there is a gain
+	Complete Code = "complete" // all are bound, and the gain is proven
+	Harm     Code = "harm"     // it is slower
+	NoGain   Code = "no_gain"  // none was proven in the time of the last stage that can be compared
+	NotSafe  Code = "not_safe" // harm beyond the margin was not excluded in a stage's time
+	Silence  Code = "silence"  // the bound replicas show nothing
+	Constant Code = "constant" // the indicator does not depend on anything
+	NewUnit  Code = "new_unit" // all replicas changed at once by more than any load does
+	TooFew   Code = "too_few"  // replicas ended, and what is left cannot be compared
+	Veto     Code = "veto"     // its owner said so
+	Operator Code = "operator" // a person said so
+)
+
+// Event is a step of the way, with its evidence.
+type Event struct {
+	Bin      int       `json:"bin"`
+	Code     Code      `json:"code"`
+	Stage    int       `json:"stage"`
+	Bound    int       `json:"bound_count"` // from now on
+	Evidence *Evidence `json:"evidence,omitempty"`
+}
+
+// State is a rollout on its way. Whatever ends the program that has it, the next goes on.
+type State struct {
+	Schema int   `json:"schema"`
+	Plan   Plan  `json:"plan"`
+	Phase  Phase `json:"phase"`
+	Stage  int   `json:"stage"` // index of Plan.Stages; -1 before
+	Since  int   `json:"stage_since_bin"`
+	Paused bool  `json:"paused"`
+	Proven bool  `json:"gain_proven"`
+	Looks  int   `json:"looks"`
+	Next   int   `json:"next_look_bin"`
+	// BoundAt is the bin from which each replica is bound, in the order of Plan.Replicas; -1: it is not.
+	BoundAt []int `json:"bound_at"`
+	// Seen has a logarithm of the indicator for each bin and replica; unknown: the replica showed none.
+	Seen   [][]unit.Opt[float64] `json:"seen"`
+	Events []Event               `json:"events"`
+}
+
+// StateSchema is the version of State.
+const StateSchema = 1
+
+// Begin makes the state of a plan.
+func Begin(p Plan) (State, error) {
+	if err := p.Check(); err != nil {
+		return State{}, err
+	}
+	s := State{Schema: StateSchema, Plan: p, Phase: Before, Stage: -1, BoundAt: make([]int, len(p.Replicas)), Events: []Event{}, Seen: [][]unit.Opt[float64]{}}
+	for i := range s.BoundAt {
+		s.BoundAt[i] = -1
+	}
+	return s, nil
+}
+
+// Ended says that nothing more will happen.
+func (s State) Ended() bool { return s.Phase == Done || s.Phase == RolledBack }
+
+// Bound says which replicas are to be bound now.
+func (s State) Bound() []bool {
+	all := make([]bool, len(s.BoundAt))
+	for i, at := range s.BoundAt {
+		all[i] = at >= 0
+	}
+	return all
+}
+
+// Stop ends a rollout for a reason from outside: everything is undone.
+func (s State) Stop(why Code) (State, []Event) {
+	if s.Phase == RolledBack {
+		return s, nil
+	}
+	return s.back(why, nil)
+}
+
+// Step takes the indicator of every replica in the next bin, unknown where it showed none, and
+// decides. The state that it was given stays as it is.
+//
+//  1. Figures that cannot be are unknown.
+//  2. Where nothing can be judged any more, everything is undone: silence, too few replicas, an
+//     indicator that is constant or has another unit.
+//  3. Harm that is shown ends the rollout, also while it is paused. Looks come ever more seldom in a
+//     stage, each a quarter of its time after the one before: the means that are looked at change as slowly.
+//  4. A stage that has lasted long enough is widened once more harm than the margin is excluded; the
+//     last one that leaves replicas to compare with, once the gain is proven, too.
+//  5. A stage that has lasted too long ends the rollout.
+func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
+	if s.Ended() || len(shown) != len(s.Plan.Replicas) {
+		return s, nil
+	}
+	s = s.clone()
+	s.Seen = append(s.Seen, logs(shown)) // 1
+	if why := s.broken(); why != "" {    // 2
+		return s.back(why, nil)
+	}
+	switch {
+	case s.Phase == Before && len(s.Seen) >= s.Plan.Before && !s.Paused:
+		return s.widen(Starts, nil)
+	case s.Phase == Before:
+		return s, nil
+	case s.last(): // nothing is left to compare with
+		return s.finish()
+	}
+	if len(s.Seen) < s.Next {
+		return s.late(nil)
+	}
+	s.Next = len(s.Seen) + max(1, (len(s.Seen)-s.Since)/4)
+	bound, others := s.effects()
+	e, ok := judge(bound, others, s.Looks+1)
+	if !ok {
+		return s.late(nil)
+	}
+	s.Looks++
+	var events []Event
+	if e.AtLeast > 0 { // 3
+		return s.back(Harm, &e)
+	}
+	if !s.Proven && e.GainOver > 0 {
+		s.Proven = true
+		events = s.note(Proven, &e)
+	}
+	judged := s.Stage == len(s.Plan.Stages)-2
+	if len(s.Seen)-s.Since >= s.Plan.Least && e.AtMost < s.Plan.Margin && (!judged || s.Proven) && !s.Paused { // 4
+		next, more := s.widen(Widens, &e)
+		return next, append(events, more...)
+	}
+	next, more := s.late(&e)
+	return next, append(events, more...)
+}
+
+// late is number 5.
+func (s State) late(e *Evidence) (State, []Event) {
+	if len(s.Seen)-s.Since < s.Plan.Longest || e == nil && len(s.Seen)-s.Since < 2*s.Plan.Longest {
+		return s, nil
+	}
+	if e != nil && e.AtMost < s.Plan.Margin {
+		return s.back(NoGain, e)
+	}
+	return s.back(NotSafe, e)
+}
+
+func (s State) last() bool { return s.Stage == len(s.Plan.Stages)-1 }
+
+// finish ends it when the last stage was long enough for silence to show.
+func (s State) finish() (State, []Event) {
+	if len(s.Seen)-s.Since < max(s.Plan.Least, s.Plan.Silent) {
+		return s, nil
+	}
+	s.Phase = Done
+	return s, s.note(Complete, nil)
+}
+
+func (s *State) note(code Code, e *Evidence) []Event {
+	bound := 0
+	for _, at := range s.BoundAt {
+		if at >= 0 {
+			bound++
+		}
+	}
+	one := Event{Bin: len(s.Seen), Code: code, Stage: s.Stage, Bound: bound, Evidence: e}
+	s.Events = append(s.Events, one)
+	return []Event{one}
+}
+
+func (s State) widen(code Code, e *Evidence) (State, []Event) {
+	s.Phase = Widening
+	s.Stage++
+	s.Since, s.Next = len(s.Seen), len(s.Seen)+s.Plan.Washout+1
+	for _, i := range s.Plan.Order()[:s.Plan.bound(s.Stage)] {
+		if s.BoundAt[i] < 0 {
+			s.BoundAt[i] = len(s.Seen)
+		}
+	}
+	return s, s.note(code, e)
+}
+
+func (s State) back(code Code, e *Evidence) (State, []Event) {
+	s = s.clone()
+	s.Phase = RolledBack
+	for i := range s.BoundAt {
+		s.BoundAt[i] = -1
+	}
+	return s, s.note(code, e)
+}
+
+func (s State) clone() State {
+	s.BoundAt = slices.Clone(s.BoundAt)
+	s.Seen = slices.Clip(s.Seen)
+	s.Events = slices.Clip(s.Events)
+	return s
+}
+
+func logs(shown []unit.Opt[float64]) []unit.Opt[float64] {
+	all := make([]unit.Opt[float64], len(shown))
+	for i, v := range shown {
+		if x, ok := v.Get(); ok && x > 0 && !math.IsInf(x, 0) {
+			all[i] = unit.Some(math.Log(x))
+		}
+	}
+	return all
+}
+
+// String is the state in a line.
+func (s State) String() string {
+	return fmt.Sprintf("%s: %s, stage %d of %d", s.Plan.Service, s.Phase, s.Stage+1, len(s.Plan.Stages))
+}
