@@ -135,14 +135,7 @@ func ownState(file, state string) string {
 
 // agentConfig reads the file, if one is named.
 func agentConfig(file, state string) (agent.Config, error) {
-	layers, err := configLayers(file, state)
-	if err != nil {
-		return agent.Config{}, err
-	}
-	c, err := agent.ParseLayers(layers...)
-	if file != "" {
-		c.Text = string(layers[0].Text)
-	}
+	c, err := agent.ReadConfig(file, state)
 	return c, exit.BadInput(err)
 }
 
@@ -173,22 +166,6 @@ func (f stateFlags) without(cmd *cobra.Command, mistake error) (agent.Config, er
 	cli.Finish(cmd.Root().Name(), mistake, cmd.ErrOrStderr())
 	fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("homenode: this configuration cannot be used: what "+c.StateDir+" has on record is put back without it"))
 	return c, nil
-}
-
-// configLayers are the file, if one is named, and --state. That is a layer of its own,
-// because the state folder decides where other files are by default.
-func configLayers(file, state string) (layers []agent.Layer, err error) {
-	if file != "" {
-		layer, err := agent.ReadLayer(file)
-		if err != nil {
-			return nil, exit.BadInput(err)
-		}
-		layers = append(layers, layer)
-	}
-	if state != "" {
-		layers = append(layers, agent.Layer{Name: "--state", Text: fmt.Appendf(nil, "state_dir: %q", state)})
-	}
-	return layers, nil
 }
 
 // useProfile reads the profile that the configuration names, if any.
@@ -235,7 +212,7 @@ func restoreCommand() *cobra.Command {
 			}
 			if dry {
 				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)
-				return errors.Join(views.Restored(cmd.OutOrStdout(), f.output, dry, foreseen), restoreResult(dry, foreseen, err))
+				return errors.Join(views.Restored(cmd.OutOrStdout(), f.output, dry, foreseen), views.RestoreResult(dry, foreseen, err))
 			}
 			if forget {
 				if err := agent.ForgetDamage(c.StateDir); err != nil {
@@ -244,9 +221,10 @@ func restoreCommand() *cobra.Command {
 			}
 			restored, err := agent.Restore(cmd.Context(), c.StateDir, c.DirectOwners, c.Runtimes)
 			if errors.Is(err, journal.ErrDamaged) {
-				saySuspects(cmd, c.StateDir)
+				all, err := agent.Suspects(cmd.Context(), c.StateDir)
+				views.Suspects(cmd.ErrOrStderr(), all, err)
 			}
-			return errors.Join(views.Restored(cmd.OutOrStdout(), f.output, dry, restored), restoreResult(dry, restored, err))
+			return errors.Join(views.Restored(cmd.OutOrStdout(), f.output, dry, restored), views.RestoreResult(dry, restored, err))
 		},
 	}
 	cli.Exits(cmd, "3", "some settings could not be put back, or the record is damaged", "4", "there was nothing to put back")
@@ -256,42 +234,4 @@ func restoreCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&forget, "forget-damage", false, "forget that the journal was damaged; check first what it may have left")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "forget-damage")
 	return cmd
-}
-
-// saySuspects prints for people, whatever the output format.
-func saySuspects(cmd *cobra.Command, state string) {
-	all, err := agent.Suspects(cmd.Context(), state)
-	if err != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("homenode: look for what the damaged journal may have left: "+err.Error()))
-	}
-	for _, s := range all {
-		fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("may be left: "+s.String()))
-	}
-}
-
-// restoreResult: a setting that failed, or is kept because others depend on it,
-// stays outstanding. The result is "partly" if any other setting was put back.
-func restoreResult(dry bool, restored []journal.Restored, err error) error {
-	done, open, then := 0, 0, "are still to be put back: run 'homenode restore' again later"
-	if dry {
-		then = "could not be put back now"
-	}
-	for _, r := range restored {
-		if r.Result == journal.NotDone || r.Result == journal.Kept {
-			open++
-		} else {
-			done++
-		}
-	}
-	switch {
-	case errors.Is(err, journal.ErrDamaged):
-		return exit.With(exit.Partly, err)
-	case err == nil && len(restored) == 0:
-		return exit.With(exit.Nothing, errors.New("nothing to put back: the journal is empty"))
-	case open > 0 && done > 0:
-		return exit.With(exit.Partly, errors.Join(err, fmt.Errorf("%d of %d settings %s", open, open+done, then)))
-	case open > 0 && err == nil:
-		err = fmt.Errorf("%d settings %s", open, then)
-	}
-	return exit.Precondition(err)
 }

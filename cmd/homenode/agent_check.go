@@ -34,9 +34,9 @@ func checkConfig(cmd *cobra.Command, file, state, output string) error {
 			file = packagedConfig
 		}
 	}
-	layers, err := configLayers(file, ownState(file, state))
+	layers, err := agent.ReadLayers(file, ownState(file, state))
 	if err != nil {
-		return err
+		return exit.BadInput(err)
 	}
 	c := agent.CheckLayers(agent.CheckHost{Workloads: workloadsOf, Group: groupExists, Profile: profileFits}, layers...)
 	if output == "json" {

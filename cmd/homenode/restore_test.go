@@ -55,7 +55,7 @@ func TestRestoreSays(t *testing.T) {
 			if err := views.Restored(&out, "json", dry, c.what); err != nil || json.Unmarshal(out.Bytes(), &answer) != nil || answer.Dry != dry || answer.Restored == nil || len(answer.Restored) != len(c.what) {
 				t.Errorf("%s, dry %v: %v, %s", name, dry, err, out.String())
 			}
-			err := restoreResult(dry, c.what, c.err)
+			err := views.RestoreResult(dry, c.what, c.err)
 			exit := exit.Error{}
 			if (err == nil) != (c.exit == 0) || err != nil && (!errors.As(err, &exit) || exit.Code != c.exit) || dry && err != nil && strings.Contains(err.Error(), "again") {
 				t.Errorf("%s, dry %v: %v, exit code %d, want %d", name, dry, err, exit.Code, c.exit)

@@ -172,6 +172,35 @@ func ReadLayer(file string) (Layer, error) {
 	return Layer{file, data}, nil
 }
 
+// ReadLayers are the file, if one is named, and --state. That is a layer of its own, because the
+// state folder decides where other files are by default.
+func ReadLayers(file, state string) (layers []Layer, err error) {
+	if file != "" {
+		layer, err := ReadLayer(file)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer)
+	}
+	if state != "" {
+		layers = append(layers, Layer{Name: "--state", Text: fmt.Appendf(nil, "state_dir: %q", state)})
+	}
+	return layers, nil
+}
+
+// ReadConfig is the configuration of ReadLayers.
+func ReadConfig(file, state string) (Config, error) {
+	layers, err := ReadLayers(file, state)
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := ParseLayers(layers...)
+	if file != "" {
+		c.Text = string(layers[0].Text)
+	}
+	return c, err
+}
+
 // ParseLayers is ParseConfig for several layers. Each layer overrides only the settings
 // that it names. The error joins all mistakes (yamlfile.Problems).
 func ParseLayers(layers ...Layer) (Config, error) {
