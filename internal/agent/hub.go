@@ -153,9 +153,14 @@ func storeWindow(w *window.Window, wl *window.Workload, s *WorkloadStatus) store
 	if out.Local.Known() {
 		out.LocalHow, out.LocalFrom = f.LocalAccessRatio.How, clip(f.LocalAccessRatio.From, wire.MostLabel)
 	}
-	out.CPUHow = howOf(of(out.CPU, wl.CPU.How), of(out.Waiting, wl.Waiting.How), ofAll(out.CPUByNode, wl.CPUByNode))
+	// Shares by node, and a rate without an amount, are often estimates where the rest is measured.
+	if out.CPUHow = howOf(of(out.CPU, wl.CPU.How), of(out.Waiting, wl.Waiting.How)); out.CPUHow == unit.HowUnknown {
+		out.CPUHow = ofAll(out.CPUByNode, wl.CPUByNode)
+	}
 	out.CyclesHow = howOf(of(out.Cycles, wl.Cycles.How), of(out.Instructions, wl.Instructions.How), of(out.Stalls, wl.StallCycles.How), of(out.MSR, f.MSR.How))
-	out.TrafficHow = howOf(of(out.Traffic, wl.Traffic.How), of(out.MBW, f.MBW.How))
+	if out.TrafficHow = of(out.Traffic, wl.Traffic.How); out.TrafficHow == unit.HowUnknown {
+		out.TrafficHow = of(out.MBW, f.MBW.How)
+	}
 	out.LatencyHow = howOf(of(out.Latency, wl.Latency.How))
 	out.PagesHow = howOf(ofAll(out.AnonByNode, wl.AnonByNode), ofAll(out.FileByNode, wl.FileByNode), of(out.NPMR, f.NPMR.How))
 	return out

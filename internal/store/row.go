@@ -67,9 +67,9 @@ type Window struct {
 	RMBR      unit.Opt[unit.Ratio] // remote / all DRAM reads
 
 	// How the other figures are known: the weakest of those that come from one place.
-	CPUHow     unit.Source // CPU, Waiting, CPUByNode
+	CPUHow     unit.Source // CPU and Waiting; CPUByNode if there is neither
 	CyclesHow  unit.Source // Cycles, Instructions, Stalls, MSR
-	TrafficHow unit.Source // Traffic, MBW
+	TrafficHow unit.Source // Traffic; MBW if there is none
 	LatencyHow unit.Source
 	PagesHow   unit.Source // AnonByNode, FileByNode, NPMR
 }

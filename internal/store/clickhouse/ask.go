@@ -138,7 +138,7 @@ func (s *Store) Ask(ctx context.Context, q store.Question) (store.Table, error) 
 	}
 	defer rows.Close()
 	table, err := query.Table(rows)
-	if err != nil {
+	if err = errors.Join(err, rows.Close()); err != nil { // the next query needs the connection
 		return fail(err)
 	}
 	if err := s.count(ctx, query, table); err != nil {

@@ -117,14 +117,14 @@ func codes(all ...unit.Source) []float64 {
 func appendLocal(f Fact, w store.Window, cpu float64) Fact {
 	local, ok := w.LocalReads.Get()
 	remote, both := w.RemoteReads.Get()
-	if ok && both {
-		return append(f, float64(local), float64(local)+float64(remote), float64(w.LocalHow), 0, 0, noHow)
+	if ok && both && local+remote > 0 { // a workload that reads nothing says nothing of where
+		return append(f, float64(local), float64(local)+float64(remote), codes(w.LocalHow)[0], 0, 0, noHow)
 	}
 	x, weight := weighted(number(w.Local), cpu)
 	if weight == 0 {
 		return append(f, 0, 0, noHow, 0, 0, noHow)
 	}
-	return append(f, 0, 0, noHow, x, weight, float64(w.LocalHow))
+	return append(f, 0, 0, noHow, x, weight, codes(w.LocalHow)[0])
 }
 
 // OfNode is a node's row.
