@@ -207,9 +207,9 @@ def run(arm, log, repeat):
             return [{"arm": arm, **r} for r in agents(period, rounds, a)]
     if arm == "cadvisor least" or arm == "cadvisor default":
         return [{"arm": arm, **run_cadvisor(arm, log)}]
-    # Side by side, so that whatever else the machine does is in both, but never at the same
-    # time: the second would find the caches as the first left them. What the loads do at each
-    # one's time differs, so the distance is another one each time, and who is first changes.
+    # Side by side, so that whatever else the machine does is in both. How far apart their rounds
+    # are is by chance: the second finds the caches as the first left them, and the loads do
+    # something else then. So the distance is another one each time, and who is first changes.
     names = ["without a hub", "sending"][::-1 if repeat % 2 else 1]
     with agent(log, BESIDE_PERIOD, names[0] == "sending") as first:
         time.sleep(random.uniform(0.2, 0.8) * BESIDE_PERIOD)
@@ -241,6 +241,9 @@ def known(status):
 
 
 def main():
+    known = ("homenode", "homenode 128 rounds", "cadvisor least", "cadvisor default", "sending")
+    if wrong := [a for a in ARMS if a not in known]:
+        sys.exit(f"bench-observe: ARMS: no arm {wrong[0]!r}: use some of {', '.join(known)}")
     arms = [a for a in ARMS if not a.startswith("cadvisor") or os.path.exists(CADVISOR)]
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     out = {"schema": 1, "commit": commit, "kernel": os.uname().release, "workloads": WORKLOADS, "processes": WORKLOADS * PROCESSES, "period_s": PERIOD, "rounds": ROUNDS, "runs": []}

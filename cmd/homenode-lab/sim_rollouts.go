@@ -48,6 +48,7 @@ func simRolloutsCommand() *cobra.Command {
 	flags.IntVar(&f.PerHost, "per-host", f.PerHost, "number of replicas on a host")
 	flags.Float64Var(&f.Level, "level", f.Level, "standard deviation of the replicas' own levels")
 	flags.Float64Var(&f.Noise, "noise", f.Noise, "standard deviation of a replica in a bin")
+	flags.Float64Var(&f.Host, "host-noise", f.Host, "standard deviation of a host in a bin, which all of its replicas have")
 	flags.Float64Var(&f.Drift, "drift", f.Drift, "standard deviation of a replica's drift from bin to bin")
 	flags.Float64Var(&f.Response, "response", f.Response, "standard deviation of the effect between replicas, of the effect")
 	cli.OutputFlag(cmd, &f.output)
@@ -61,6 +62,11 @@ func runSimRollouts(cmd *cobra.Command, f simRolloutsFlags) error {
 	}
 	if f.many < 1 || f.many > 100_000 || len(f.effects) == 0 || len(f.effects) > 100 {
 		return exit.BadInput(fmt.Errorf("--rollouts %d of %d effects: want 1 to 100000 of 1 to 100", f.many, len(f.effects)))
+	}
+	for _, e := range f.effects {
+		if !(e > -1 && e <= 10) {
+			return exit.BadInput(fmt.Errorf("--effect %v: want more than -1, to 10", e))
+		}
 	}
 	bar := newCountBar(cmd.ErrOrStderr(), "rollouts")
 	r, err := rollouts.TryAll(cmd.Context(), f.Setting, rollout.Usual("service", nil), f.effects, f.many, f.seed, bar.show)

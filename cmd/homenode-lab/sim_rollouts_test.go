@@ -22,7 +22,7 @@ func TestSimRollouts(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exit.Failed || len(r.Targets) != 1 || r.Targets[0].Met || r.How.String() != "modelled" {
 		t.Errorf("%d, %v\n%s", code, err, out)
 	}
-	for _, bad := range [][]string{{"--rollouts", "0"}, {"--replicas", "3"}, {"--per-host", "90"}, {"--noise", "-1"}, {"--noise", "NaN"}, {"-o", "xml"}, {"x"}} {
+	for _, bad := range [][]string{{"--rollouts", "0"}, {"--replicas", "3"}, {"--per-host", "90"}, {"--noise", "-1"}, {"--noise", "NaN"}, {"--effect", "NaN"}, {"--effect=-1"}, {"-o", "xml"}, {"x"}} {
 		if code, _, said := runWith(append([]string{"sim", "rollouts"}, bad...)...); code != exit.Bad || said == "" {
 			t.Errorf("%q: %d, %s", bad, code, said)
 		}

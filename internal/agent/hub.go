@@ -32,6 +32,11 @@ func (a *Agent) openOutbox() error {
 	return nil
 }
 
+// sends says that its windows reach a hub, or will when the hub is there again.
+func (s Status) sends() bool {
+	return s.Hub != nil && (s.Hub.Error == "" || !s.Hub.LastSent.IsZero())
+}
+
 func (a *Agent) closeOutbox() {
 	a.outbox.Close()
 	a.outbox = nil
@@ -57,7 +62,7 @@ func (a *Agent) rest() string {
 	}
 	if a.offers++; a.offers%askAfter == 1 {
 		a.rests = ""
-		if s, err := ReadStatus(a.beside.Dir); err == nil && s.Hub != nil && s.PID != os.Getpid() && alive(s.PID) {
+		if s, err := readStatusFile(a.beside.Dir); err == nil && s.sends() && s.PID != os.Getpid() && alive(s.PID) {
 			a.rests = fmt.Sprintf("the agent of this host (process %d) sends", s.PID)
 		}
 	}

@@ -83,6 +83,7 @@ func TestDryRunRestsBeside(t *testing.T) {
 		rests bool
 	}{
 		{"sends", Status{PID: other, Hub: &outbox.Status{}}, true}, {"has no hub", Status{PID: other}, false},
+		{"was never let in", Status{PID: other, Hub: &outbox.Status{Error: "refused"}}, false}, {"waits for its hub", Status{PID: other, Hub: &outbox.Status{Error: "away", LastSent: time.Now()}}, true},
 		{"ended", Status{PID: 1 << 30, Hub: &outbox.Status{}}, false}, {"is this one", Status{PID: os.Getpid(), Hub: &outbox.Status{}}, false},
 	} {
 		write(c.s)

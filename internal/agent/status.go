@@ -192,11 +192,17 @@ func ReadStatus(dir string) (Status, error) {
 	if asked == nil {
 		return s, nil
 	}
-	file := filepath.Join(dir, statusName)
-	data, err := unix.ReadAtMost(file, maxStatus)
-	if errors.Is(err, fs.ErrNotExist) && errors.Is(asked, ErrStarting) {
+	s, err := readStatusFile(dir)
+	if errors.Is(err, ErrNoStatus) && errors.Is(asked, ErrStarting) {
 		return Status{}, asked
 	}
+	return s, err
+}
+
+// readStatusFile reads what an agent wrote last, and asks none.
+func readStatusFile(dir string) (Status, error) {
+	file := filepath.Join(dir, statusName)
+	data, err := unix.ReadAtMost(file, maxStatus)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, fmt.Errorf("read %s: %w: start 'homenode agent', or name its folder with --state", file, ErrNoStatus)
 	}

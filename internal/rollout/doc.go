@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rollout decides how a service is bound replica by replica, and whether that stays
-// (MAO's deployment client, Liu et al. §4.4).
+// (the deployment client of MAO, Liu and others, §4.4).
 //
 //	Plan ─▶ State ──Step(what every replica shows in one bin of time)──▶ State, Events
 //

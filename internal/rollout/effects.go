@@ -9,11 +9,12 @@ import (
 	"homenode/internal/unit"
 )
 
-// effects are, of each bound replica and of each other, how much its indicator changed: after
-// against before, each bin relative to the mean of those that are not bound (logarithms; above 0 is
-// worse).
+// effects are, of each bound host and of each other, how much its replicas' indicator changed:
+// after against before, each bin relative to the mean of those that are not bound (logarithms; above 0
+// is worse). A host is bound as a whole, and what happens to it happens to all of its replicas.
 //
-//  1. The same replicas are the measure in all bins: those that are not bound now.
+//  1. The same replicas are the measure in all bins: those that are not bound now, each relative to its
+//     own mean, so that one that shows nothing in a bin does not move the measure by its level.
 //  2. A bound replica's bins before are those until it was bound, after those when its washout is over.
 //     The others' change is taken over the first binding.
 //  3. A replica with less than two bins before, or none after, is left out.
@@ -27,10 +28,13 @@ func (s State) effects() (bound, others []float64) {
 			first = min(first, at)
 		}
 	}
-	means := make([]unit.Opt[float64], len(s.Seen)) // 1
-	for k, bin := range s.Seen {
-		means[k] = meanOf(bin, measure)
+	means := s.means(measure) // 1
+	type host struct {
+		sum   float64
+		n     int
+		bound bool
 	}
+	hosts, names := map[string]*host{}, []string{}
 	sign := -1.0
 	if s.Plan.LowerIsBetter {
 		sign = 1
@@ -41,15 +45,54 @@ func (s State) effects() (bound, others []float64) {
 			split = first
 		}
 		change, ok := s.change(i, split, means) // 2
-		switch {
-		case !ok: // 3
-		case at < 0:
-			others = append(others, sign*change)
-		default:
-			bound = append(bound, sign*change)
+		if !ok {                                // 3
+			continue
+		}
+		name := s.Plan.Replicas[i].Host
+		h := hosts[name]
+		if h == nil {
+			h = &host{bound: at >= 0}
+			hosts[name], names = h, append(names, name)
+		}
+		h.sum += sign * change
+		h.n++
+	}
+	for _, name := range names {
+		h := hosts[name]
+		if mean := h.sum / float64(h.n); h.bound {
+			bound = append(bound, mean)
+		} else {
+			others = append(others, mean)
 		}
 	}
 	return bound, others
+}
+
+// means are, of each bin, the mean of these replicas' figures, each less its own mean over all bins.
+func (s State) means(of []int) []unit.Opt[float64] {
+	own := make([]float64, len(s.BoundAt))
+	for _, i := range of {
+		n := 0
+		for _, bin := range s.Seen {
+			if x, ok := bin[i].Get(); ok {
+				own[i] += x
+				n++
+			}
+		}
+		own[i] /= float64(max(n, 1))
+	}
+	means := make([]unit.Opt[float64], len(s.Seen))
+	for k, bin := range s.Seen {
+		sum, n := 0.0, 0
+		for _, i := range of {
+			if x, ok := bin[i].Get(); ok {
+				sum += x - own[i]
+				n++
+			}
+		}
+		means[k] = unit.OptOf(sum/float64(max(n, 1)), n > 0)
+	}
+	return means
 }
 
 func (s State) change(replica, split int, means []unit.Opt[float64]) (float64, bool) {
@@ -72,17 +115,6 @@ func (s State) change(replica, split int, means []unit.Opt[float64]) (float64, b
 		return 0, false
 	}
 	return sum[1]/float64(n[1]) - sum[0]/float64(n[0]), true
-}
-
-func meanOf(bin []unit.Opt[float64], of []int) unit.Opt[float64] {
-	sum, n := 0.0, 0
-	for _, i := range of {
-		if x, ok := bin[i].Get(); ok {
-			sum += x
-			n++
-		}
-	}
-	return unit.OptOf(sum/float64(max(n, 1)), n > 0)
 }
 
 // newUnit is a factor between two bins by which no load changes an indicator of all replicas at

@@ -21,8 +21,8 @@ const (
 // indicator, above 0 is worse.
 type Evidence struct {
 	Look     int     `json:"look"` // number of the look at this rollout, from 1
-	Bound    int     `json:"bound_count"`
-	Others   int     `json:"others_count"`
+	Bound    int     `json:"bound_hosts_count"`
+	Others   int     `json:"other_hosts_count"`
 	Effect   float64 `json:"effect_ratio"`
 	Error    float64 `json:"standard_error_ratio"`
 	AtLeast  float64 `json:"at_least_ratio"`  // the effect is above, but for harmRate
@@ -30,10 +30,9 @@ type Evidence struct {
 	GainOver float64 `json:"gain_over_ratio"` // the gain is above, but for gainRate
 }
 
-// judge compares the effects of two groups of replicas (logarithms).
+// judge compares the effects of two groups of hosts (logarithms).
 //
-//  1. A replica is one observation, whatever its number of bins: what it shows in one bin depends on
-//     what it shows in the next.
+//  1. A host is one observation, whatever its replicas and its bins: they depend on each other.
 //  2. Student's comparison of two means, with the variance of both groups. Where the bound ones
 //     differ more among each other than that, because binding helps some more than others, theirs.
 //  3. Look n may err with rate × 6/(π²n²), which add up to the rate over all looks: so the rates hold
@@ -55,12 +54,15 @@ func judge(bound, others []float64, look int) (Evidence, bool) {
 	share := 6 / (math.Pi * math.Pi * float64(look) * float64(look)) // 3
 	bound1 := func(rate float64) float64 { return t.Quantile(1-rate*share) * se }
 	effect := m1 - m2
-	e.Effect, e.Error = math.Expm1(effect), se
-	e.AtLeast = math.Expm1(effect - bound1(harmRate))
-	e.AtMost = math.Expm1(effect + bound1(wideRate))
-	e.GainOver = -math.Expm1(effect + bound1(gainRate))
+	e.Effect, e.Error = share1(effect), se
+	e.AtLeast = share1(effect - bound1(harmRate))
+	e.AtMost = share1(effect + bound1(wideRate))
+	e.GainOver = -share1(effect + bound1(gainRate))
 	return e, true
 }
+
+// share1 is a logarithm as a share, and a number that can be written, whatever it is.
+func share1(x float64) float64 { return math.Expm1(min(x, 100)) }
 
 func moments(all []float64) (mean, variance float64) {
 	for _, x := range all {

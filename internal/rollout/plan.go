@@ -52,9 +52,10 @@ func Usual(service string, replicas []Replica) Plan {
 
 // Bounds of a plan, so that a state fits into memory and a test has something to compare.
 const (
-	leastReplicas = 6
-	mostReplicas  = 10_000
-	mostBins      = 100_000
+	leastHosts   = 6
+	leastLeft    = 2 // hosts that are not bound, before the last stage
+	mostReplicas = 10_000
+	mostBins     = 100_000
 )
 
 // Check refuses what cannot be carried out.
@@ -70,8 +71,8 @@ func (p Plan) Check() error {
 	switch n := len(p.Stages); {
 	case p.Service == "":
 		return fmt.Errorf("rollout: the service has no name")
-	case len(hosts) < leastReplicas || len(p.Replicas) > mostReplicas:
-		return fmt.Errorf("rollout of %q: %d replicas on %d hosts: want %d hosts or more, and at most %d replicas: fewer do not show what differs", p.Service, len(p.Replicas), len(hosts), leastReplicas, mostReplicas)
+	case len(hosts) < leastHosts || len(p.Replicas) > mostReplicas:
+		return fmt.Errorf("rollout of %q: %d replicas on %d hosts: want %d hosts or more, and at most %d replicas: fewer do not show what differs", p.Service, len(p.Replicas), len(hosts), leastHosts, mostReplicas)
 	case n < 2 || !slices.IsSorted(p.Stages) || len(slices.Compact(slices.Clone(p.Stages))) != n || !(p.Stages[0] > 0) || p.Stages[n-1] != 1:
 		return fmt.Errorf("rollout of %q: stages %v: want ascending shares above 0 that end with 1", p.Service, p.Stages)
 	case p.Stages[n-2] > 0.75:
@@ -80,8 +81,26 @@ func (p Plan) Check() error {
 		return fmt.Errorf("rollout of %q: margin %v: want a share between 0 and 1, such as 0.02", p.Service, p.Margin)
 	case p.Bin < time.Second || p.Bin > 24*time.Hour:
 		return fmt.Errorf("rollout of %q: bins of %v: want 1s to 24h", p.Service, p.Bin)
+	case p.Silent > p.Before:
+		return fmt.Errorf("rollout of %q: %d silent bins, %d before: want as many before, so that silence shows before anything is bound", p.Service, p.Silent, p.Before)
 	case p.Before < 2 || p.Washout < 0 || p.Least < 1 || p.Longest < p.Least || p.Silent < 1 || p.Before+p.Longest*n > mostBins:
 		return fmt.Errorf("rollout of %q: bins: %d before (2 or more), %d washed out, %d to %d a stage, %d silent: want at most %d in all", p.Service, p.Before, p.Washout, p.Least, p.Longest, p.Silent, mostBins)
+	}
+	return p.checkStages()
+}
+
+// checkStages refuses stages that leave too little to compare with, which a host with many replicas
+// may make them do.
+func (p Plan) checkStages() error {
+	order := p.Order()
+	for stage := range p.Stages[:len(p.Stages)-1] {
+		left := map[string]bool{}
+		for _, i := range order[p.bound(stage):] {
+			left[p.Replicas[i].Host] = true
+		}
+		if len(left) < leastLeft {
+			return fmt.Errorf("rollout of %q: stage %d binds %d of %d replicas, and leaves %d hosts to compare with: want %d: give smaller stages, or another seed", p.Service, stage+1, p.bound(stage), len(order), len(left), leastLeft)
+		}
 	}
 	return nil
 }
@@ -106,8 +125,7 @@ func (p Plan) Order() []int {
 	return order
 }
 
-// bound is how many replicas of the order are bound in a stage. Before the last it leaves a host
-// or more, and the first has two hosts or more.
+// bound is how many replicas of the order are bound in a stage: whole hosts, two or more.
 func (p Plan) bound(stage int) int {
 	order := p.Order()
 	want := int(math.Round(p.Stages[stage] * float64(len(order))))

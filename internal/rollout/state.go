@@ -135,6 +135,9 @@ func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 		return s.late(nil)
 	}
 	s.Next = len(s.Seen) + max(1, (len(s.Seen)-s.Since)/4)
+	if end := s.Since + s.Plan.Longest; s.Next > end && len(s.Seen) < end {
+		s.Next = end
+	}
 	bound, others := s.effects()
 	e, ok := judge(bound, others, s.Looks+1)
 	if !ok {
@@ -160,7 +163,7 @@ func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 
 // late is number 5.
 func (s State) late(e *Evidence) (State, []Event) {
-	if len(s.Seen)-s.Since < s.Plan.Longest || e == nil && len(s.Seen)-s.Since < 2*s.Plan.Longest {
+	if s.Paused || len(s.Seen)-s.Since < s.Plan.Longest {
 		return s, nil
 	}
 	if e != nil && e.AtMost < s.Plan.Margin {

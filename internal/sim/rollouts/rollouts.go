@@ -19,13 +19,14 @@ import (
 type Setting struct {
 	Replicas int     `json:"replica_count"`
 	PerHost  int     `json:"replicas_per_host"`
-	Level    float64 `json:"level_ratio"`    // standard deviation of the replicas' own levels
-	Daily    float64 `json:"daily_ratio"`    // how much the day's load moves all of them
-	Noise    float64 `json:"noise_ratio"`    // of each replica in each bin
-	Drift    float64 `json:"drift_ratio"`    // of each replica from bin to bin; it comes back with Return
-	Return   float64 `json:"return_ratio"`   // share of its drift that it loses in a bin
-	Response float64 `json:"response_ratio"` // how far one replica's effect is from another's, of the effect
-	Missing  float64 `json:"missing_ratio"`  // share of figures that are not there
+	Level    float64 `json:"level_ratio"`      // standard deviation of the replicas' own levels
+	Daily    float64 `json:"daily_ratio"`      // how much the day's load moves all of them
+	Noise    float64 `json:"noise_ratio"`      // of each replica in each bin
+	Host     float64 `json:"host_noise_ratio"` // of a host in each bin, which all of its replicas have
+	Drift    float64 `json:"drift_ratio"`      // of each replica from bin to bin; it comes back with Return
+	Return   float64 `json:"return_ratio"`     // share of its drift that it loses in a bin
+	Response float64 `json:"response_ratio"`   // how far one replica's effect is from another's, of the effect
+	Missing  float64 `json:"missing_ratio"`    // share of figures that are not there
 }
 
 // Check refuses what cannot be drawn.
@@ -33,7 +34,7 @@ func (s Setting) Check() error {
 	if s.Replicas < 12 || s.Replicas > 10_000 || s.PerHost < 1 || s.PerHost > s.Replicas/6 {
 		return fmt.Errorf("%d replicas, %d on a host: want 12 to 10000 replicas on 6 hosts or more", s.Replicas, s.PerHost)
 	}
-	for name, v := range map[string]float64{"level": s.Level, "daily": s.Daily, "noise": s.Noise, "drift": s.Drift, "return": s.Return, "response": s.Response, "missing": s.Missing} {
+	for name, v := range map[string]float64{"level": s.Level, "daily": s.Daily, "noise": s.Noise, "host noise": s.Host, "drift": s.Drift, "return": s.Return, "response": s.Response, "missing": s.Missing} {
 		if !(v >= 0 && v <= 10) {
 			return fmt.Errorf("%s %v: want 0 to 10", name, v)
 		}
@@ -43,14 +44,14 @@ func (s Setting) Check() error {
 
 // Usual are replicas that are 10 % apart, as MAO's fleets are said to be.
 func Usual() Setting {
-	return Setting{Replicas: 100, PerHost: 1, Level: 0.10, Daily: 0.25, Noise: 0.04, Drift: 0.005, Return: 0.1, Response: 0.25, Missing: 0.02}
+	return Setting{Replicas: 100, PerHost: 1, Level: 0.10, Daily: 0.25, Noise: 0.04, Host: 0.02, Drift: 0.005, Return: 0.1, Response: 0.25, Missing: 0.02}
 }
 
 // Outcome is how one rollout went.
 type Outcome struct {
 	Phase rollout.Phase `json:"phase"`
 	Code  rollout.Code  `json:"code"` // of its last event
-	// Most is the largest share of the replicas that were bound, unless all were.
+	// Most is the largest share of the replicas that were bound.
 	Most float64 `json:"most_bound_ratio"`
 	Gain bool    `json:"gain_proven"`
 	Bins int     `json:"bins"`
@@ -75,9 +76,13 @@ func One(s Setting, p rollout.Plan, effect float64, seed uint64) (Outcome, error
 	for bin := 0; !state.Ended(); bin++ {
 		day := s.Daily * math.Sin(start+2*math.Pi*float64(bin)*p.Bin.Hours()/24)
 		shown := make([]unit.Opt[float64], s.Replicas)
+		host := 0.0
 		for i, bound := range state.Bound() {
+			if i%s.PerHost == 0 {
+				host = s.Host * r.NormFloat64()
+			}
 			drift[i] = drift[i]*(1-s.Return) + s.Drift*r.NormFloat64()
-			x := level[i] + drift[i] + day + s.Noise*r.NormFloat64()
+			x := level[i] + drift[i] + day + host + s.Noise*r.NormFloat64()
 			if bound {
 				x += math.Log1p(effect) * response[i]
 			}

@@ -79,6 +79,9 @@ func Window(r *rand.Rand, at time.Time, w int) store.Window {
 			win.LocalHow = unit.HowModelled
 		}
 		win.TrafficHow = win.LocalHow
+		if r.IntN(10) == 0 { // it sleeps
+			win.LocalReads, win.RemoteReads, win.LocalHow, win.LocalFrom = unit.Some(uint64(0)), unit.Some(uint64(0)), unit.HowUnknown, ""
+		}
 	case w%5 < 4:
 		win.Local, win.LocalHow, win.LocalFrom = unit.Some(unit.Ratio(r.Float64())), unit.HowEstimated, "pages"
 	}
@@ -121,11 +124,13 @@ func (s *sum) add(host string, w store.Window) {
 	if len(w.Bound) > 0 {
 		s.bound += seconds
 	}
-	if local, ok := w.LocalReads.Get(); ok {
+	if w.TrafficHow != unit.HowUnknown && (s.traffic == unit.HowUnknown || w.TrafficHow < s.traffic) {
+		s.traffic = w.TrafficHow
+	}
+	if local, ok := w.LocalReads.Get(); ok && local+w.RemoteReads.Or(0) > 0 {
 		s.local += float64(local)
 		s.all += float64(local) + float64(w.RemoteReads.Or(0))
 		s.how = min(s.how, w.LocalHow)
-		s.traffic = s.how
 	} else if local, ok := w.Local.Get(); ok {
 		s.guess += float64(local) * cpu
 		s.guessCPU += cpu
