@@ -28,7 +28,7 @@ var columns = map[store.Topic]string{
 	store.Gain:      "service instances cpu_s:s local_ratio:1 local_how saved_ratio:1 saved_cpu_s:s saved_how cpu_how",
 	store.Instances: "host workload name local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 last cpu_how traffic_how",
 	store.Workloads: "workload service name bound cpu_by_node:CPUs anon_by_node:bytes local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last cpu_how traffic_how",
-	store.Hosts:     "host apart_ratio:1 remote_ratio:1 remote_how nodes workloads bound_workloads last",
+	store.Hosts:     "host apart_ratio:1 apart_how remote_ratio:1 remote_how nodes workloads bound_workloads last",
 	store.HostBins:  "apart_ratio:1 remote_ratio:1 hosts example",
 	store.Nodes:     "node cpus:CPUs busy_cpus:CPUs memory_bytes:bytes used_bytes:bytes traffic_bytes_per_s:bytes/s last busy_how memory_how",
 	store.History:   "at instances local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 cpu_how traffic_how",
@@ -203,7 +203,7 @@ func (f *Fake) hostRows(q store.Question) (all [][]any) {
 			continue
 		}
 		apart, remote := f.hostFigures(h)
-		all = append(all, []any{f.Host(h), apart, f.known(h, remote), f.how(h).String(), int64(2), int64(f.Each), int64(f.Each / 3), f.Until})
+		all = append(all, []any{f.Host(h), apart, "measured", f.known(h, remote), f.how(h).String(), int64(2), int64(f.Each), int64(f.Each / 3), f.Until})
 	}
 	if q.Sort == "" {
 		slices.SortStableFunc(all, func(a, b []any) int { return order(a[1], b[1], false) })

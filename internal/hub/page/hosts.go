@@ -41,7 +41,7 @@ func hosts(s *site, r *request) (content, error) {
 	}
 	t := r.paged(r.tabled(a, []spec{
 		{name: "host", head: "host", left: true, link: r.toHost(a)},
-		{name: "apart_ratio", head: "nodes apart", bar: true},
+		{name: "apart_ratio", head: "nodes apart", how: "apart_how", bar: true},
 		{name: "remote_ratio", head: "remote access ratio", how: "remote_how", bar: true},
 		{name: "nodes", head: "nodes"},
 		{name: "workloads", head: "workloads"},

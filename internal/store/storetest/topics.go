@@ -130,6 +130,9 @@ func hostAnswers(t *testing.T, s store.Store, until time.Time) {
 			t.Errorf("row %d: %v, want %v", i, table.Rows[i], want)
 		}
 	}
+	if got := fmt.Sprint(column(t, table, "apart_how")); got != "[modelled modelled unknown unknown]" {
+		t.Errorf("how far nodes are apart is known: %s", got)
+	}
 	if bound := Cell(t, table, 3, "bound_workloads"); bound != int64(1) || Cell(t, table, 2, "bound_workloads") != int64(0) {
 		t.Errorf("bound workloads: %v, %v", table.Rows[2], table.Rows[3])
 	}

@@ -141,6 +141,12 @@ func in(kind string, c column) column {
 	return c
 }
 
+// named is a column under another name.
+func named(c column, name string) column {
+	c.Name = name
+	return c
+}
+
 func about(c column, text string) column {
 	c.About = text
 	return c
@@ -221,6 +227,7 @@ var topics = map[store.Topic]topic{
 		columns: []column{
 			host,
 			{store.Column{Name: "apart_ratio", Unit: "1", About: "how far its nodes are apart: use of the busiest node's CPUs less the idlest's"}, "CASE WHEN apart >= 0 THEN apart ELSE NULL END", figure},
+			named(known("busy_how", "the use of its CPUs"), "apart_how"),
 			{store.Column{Name: "remote_ratio", Unit: "1", About: "remote access ratio of its workloads: 1 less the local one"}, "1 - " + local, figure},
 			{store.Column{Name: "remote_how", About: "how the remote access ratio is known: its weakest part"}, localHow, how},
 			as(instances, "nodes", "NUMA nodes"), as(instances, "workloads", "workloads seen"), as(instances, "bound_workloads", "workloads that homenode bound, at the time or a part of it"), lastSeen,
@@ -299,7 +306,7 @@ func (a asked) events(and string) string {
 // zeros of what is not there. counted adds what a list of hosts has and a map has not: the
 // workloads have to be told apart for it.
 func hostRows(a asked, counted bool) string {
-	nodes := a.sums("nodes", "busy_s busy_cpus_s", "host node", map[string]string{"last": "max(f.at)"})
+	nodes := a.sums("nodes", "busy_s busy_cpus_s busy_how", "host node", map[string]string{"last": "max(f.at)"})
 	more := map[string]string{"last": "max(f.at)", "load": "0", "bound_load": "0"}
 	kind, columns := "windows", forLocal
 	if a.grouped {
@@ -319,8 +326,8 @@ func hostRows(a asked, counted bool) string {
 		sums = append(sums, fmt.Sprintf("%s(h.t_%s) AS t_%s", aggregate, c, c))
 	}
 	// Columns of a union are joined by their order.
-	ofNodes := fmt.Sprintf("SELECT n.host AS host, CASE WHEN n.t_busy_cpus_s > 0 THEN n.t_busy_s / n.t_busy_cpus_s ELSE -1.0 END AS busy, 1 AS node, 0 AS load, 0 AS bound_load, n.last AS last, %s FROM (%s) n", strings.Join(zeros, ", "), nodes)
-	ofWindows := fmt.Sprintf("SELECT w.host AS host, -1.0 AS busy, 0 AS node, w.load AS load, w.bound_load AS bound_load, w.last AS last, w.t_%s FROM (%s) w", strings.Join(strings.Fields(forLocal), ", w.t_"), windows)
-	return fmt.Sprintf("SELECT h.host AS host, max(h.busy) - min(CASE WHEN h.busy < 0 THEN 1e9 ELSE h.busy END) AS apart, sum(h.node) AS nodes, sum(h.load) AS workloads, sum(h.bound_load) AS bound_workloads, max(h.last) AS last, %s FROM (%s UNION ALL %s) h GROUP BY h.host",
+	ofNodes := fmt.Sprintf("SELECT n.host AS host, CASE WHEN n.t_busy_cpus_s > 0 THEN n.t_busy_s / n.t_busy_cpus_s ELSE -1.0 END AS busy, n.t_busy_how AS busy_how, 1 AS node, 0 AS load, 0 AS bound_load, n.last AS last, %s FROM (%s) n", strings.Join(zeros, ", "), nodes)
+	ofWindows := fmt.Sprintf("SELECT w.host AS host, -1.0 AS busy, %d.0 AS busy_how, 0 AS node, w.load AS load, w.bound_load AS bound_load, w.last AS last, w.t_%s FROM (%s) w", noHow, strings.Join(strings.Fields(forLocal), ", w.t_"), windows)
+	return fmt.Sprintf("SELECT h.host AS host, max(h.busy) - min(CASE WHEN h.busy < 0 THEN 1e9 ELSE h.busy END) AS apart, min(h.busy_how) AS t_busy_how, sum(h.node) AS nodes, sum(h.load) AS workloads, sum(h.bound_load) AS bound_workloads, max(h.last) AS last, %s FROM (%s UNION ALL %s) h GROUP BY h.host",
 		strings.Join(sums, ", "), ofNodes, ofWindows)
 }
