@@ -241,9 +241,9 @@ def known(status):
 
 
 def main():
-    known = ("homenode", "homenode 128 rounds", "cadvisor least", "cadvisor default", "sending")
-    if wrong := [a for a in ARMS if a not in known]:
-        sys.exit(f"bench-observe: ARMS: no arm {wrong[0]!r}: use some of {', '.join(known)}")
+    every = ("homenode", "homenode 128 rounds", "cadvisor least", "cadvisor default", "sending")
+    if wrong := [a for a in ARMS if a not in every]:
+        sys.exit(f"bench-observe: ARMS: no arm {wrong[0]!r}: use some of {', '.join(every)}")
     arms = [a for a in ARMS if not a.startswith("cadvisor") or os.path.exists(CADVISOR)]
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     out = {"schema": 1, "commit": commit, "kernel": os.uname().release, "workloads": WORKLOADS, "processes": WORKLOADS * PROCESSES, "period_s": PERIOD, "rounds": ROUNDS, "runs": []}

@@ -21,7 +21,7 @@ import (
 // enrolLimit is how long the hub may take.
 const enrolLimit = 30 * time.Second
 
-func hubEnrolCommand() *cobra.Command {
+func enrolCommand() *cobra.Command {
 	var hub, token, dir string
 	cmd := &cobra.Command{
 		Use:   "enrol",

@@ -136,7 +136,7 @@ func (a *Agent) offer(w window.Window) {
 
 func storeNode(w *window.Window, n *window.Node) store.Node {
 	return store.Node{At: w.At, Length: w.Length, Node: n.ID, CPUs: n.CPUs.Len(), Busy: figure(n.CPUBusy), Memory: n.Memory.V, Free: n.Free.V, Traffic: n.Traffic.V,
-		BusyHow: howOf(of(figure(n.CPUBusy), n.CPUBusy.How)), MemoryHow: howOf(of(n.Memory.V, n.Memory.How), of(n.Free.V, n.Free.How)), TrafficHow: howOf(of(n.Traffic.V, n.Traffic.How))}
+		BusyHow: of(figure(n.CPUBusy), n.CPUBusy.How), MemoryHow: unit.WeakestKnown(n.Memory.How, n.Free.How), TrafficHow: n.Traffic.How}
 }
 
 func storeOutcome(w *window.Window, o action.Outcome, service string) store.Outcome {
@@ -159,15 +159,15 @@ func storeWindow(w *window.Window, wl *window.Workload, s *WorkloadStatus) store
 		out.LocalHow, out.LocalFrom = f.LocalAccessRatio.How, clip(f.LocalAccessRatio.From, wire.MostLabel)
 	}
 	// Shares by node, and a rate without an amount, are often estimates where the rest is measured.
-	if out.CPUHow = howOf(of(out.CPU, wl.CPU.How), of(out.Waiting, wl.Waiting.How)); out.CPUHow == unit.HowUnknown {
+	if out.CPUHow = unit.WeakestKnown(of(out.CPU, wl.CPU.How), of(out.Waiting, wl.Waiting.How)); out.CPUHow == unit.HowUnknown {
 		out.CPUHow = ofAll(out.CPUByNode, wl.CPUByNode)
 	}
-	out.CyclesHow = howOf(of(out.Cycles, wl.Cycles.How), of(out.Instructions, wl.Instructions.How), of(out.Stalls, wl.StallCycles.How), of(out.MSR, f.MSR.How))
-	if out.TrafficHow = of(out.Traffic, wl.Traffic.How); out.TrafficHow == unit.HowUnknown {
+	out.CyclesHow = unit.WeakestKnown(wl.Cycles.How, wl.Instructions.How, wl.StallCycles.How, of(out.MSR, f.MSR.How))
+	if out.TrafficHow = wl.Traffic.How; out.TrafficHow == unit.HowUnknown {
 		out.TrafficHow = of(out.MBW, f.MBW.How)
 	}
-	out.LatencyHow = howOf(of(out.Latency, wl.Latency.How))
-	out.PagesHow = howOf(ofAll(out.AnonByNode, wl.AnonByNode), ofAll(out.FileByNode, wl.FileByNode), of(out.NPMR, f.NPMR.How))
+	out.LatencyHow = of(out.Latency, wl.Latency.How)
+	out.PagesHow = unit.WeakestKnown(ofAll(out.AnonByNode, wl.AnonByNode), ofAll(out.FileByNode, wl.FileByNode), of(out.NPMR, f.NPMR.How))
 	return out
 }
 
@@ -186,17 +186,6 @@ func ofAll[T any](kept []T, by []unit.Value[T]) unit.Source {
 	weakest := unit.HowMeasured
 	for _, v := range by {
 		weakest = min(weakest, v.How)
-	}
-	return weakest
-}
-
-// howOf is the weakest of those that are known.
-func howOf(all ...unit.Source) unit.Source {
-	weakest := unit.HowUnknown
-	for _, s := range all {
-		if s != unit.HowUnknown && (weakest == unit.HowUnknown || s < weakest) {
-			weakest = s
-		}
 	}
 	return weakest
 }

@@ -190,13 +190,11 @@ func Examine(s snapshot.Snapshot, c Config) Report {
 }
 
 func (f Finding) source() unit.Source {
-	var known []unit.Source
+	var all []unit.Source
 	for _, e := range f.Evidence {
-		if e.How != unit.HowUnknown {
-			known = append(known, e.How)
-		}
+		all = append(all, e.How)
 	}
-	return unit.Weakest(known...)
+	return unit.WeakestKnown(all...)
 }
 
 func (f Finding) severity(busy unit.Value[float64], c Config) Severity {

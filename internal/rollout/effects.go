@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"homenode/internal/experiment"
 	"homenode/internal/unit"
 )
 
@@ -191,9 +192,5 @@ func median(bin []unit.Opt[float64]) (float64, bool) {
 			all = append(all, x)
 		}
 	}
-	if len(all) == 0 {
-		return 0, false
-	}
-	slices.Sort(all)
-	return all[len(all)/2], true
+	return experiment.Median(all)
 }

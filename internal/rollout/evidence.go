@@ -5,6 +5,7 @@ package rollout
 import (
 	"math"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -42,8 +43,8 @@ func judge(bound, others []float64, look int) (Evidence, bool) {
 	if len(bound) < 2 || len(others) < 2 {
 		return e, false
 	}
-	m1, v1 := moments(bound)
-	m2, v2 := moments(others)
+	m1, v1 := stat.MeanVariance(bound, nil)
+	m2, v2 := stat.MeanVariance(others, nil)
 	n1, n2 := float64(len(bound)), float64(len(others))
 	both := ((n1-1)*v1 + (n2-1)*v2) / (n1 + n2 - 2)
 	se := math.Sqrt(max(v1, both)/n1 + max(v2, both)/n2) // 2
@@ -63,13 +64,3 @@ func judge(bound, others []float64, look int) (Evidence, bool) {
 
 // share1 is a logarithm as a share, and a number that can be written, whatever it is.
 func share1(x float64) float64 { return math.Expm1(min(x, 100)) }
-
-func moments(all []float64) (mean, variance float64) {
-	for _, x := range all {
-		mean += x / float64(len(all))
-	}
-	for _, x := range all {
-		variance += (x - mean) * (x - mean) / float64(len(all)-1)
-	}
-	return mean, variance
-}

@@ -95,11 +95,12 @@ func (p Plan) checkStages() error {
 	order := p.Order()
 	for stage := range p.Stages[:len(p.Stages)-1] {
 		left := map[string]bool{}
-		for _, i := range order[p.bound(stage):] {
+		bound := p.bound(order, stage)
+		for _, i := range order[bound:] {
 			left[p.Replicas[i].Host] = true
 		}
 		if len(left) < leastLeft {
-			return fmt.Errorf("rollout of %q: stage %d binds %d of %d replicas, and leaves %d hosts to compare with: want %d: give smaller stages, or another seed", p.Service, stage+1, p.bound(stage), len(order), len(left), leastLeft)
+			return fmt.Errorf("rollout of %q: stage %d binds %d of %d replicas, and leaves %d hosts to compare with: want %d: give smaller stages, or another seed", p.Service, stage+1, bound, len(order), len(left), leastLeft)
 		}
 	}
 	return nil
@@ -126,8 +127,7 @@ func (p Plan) Order() []int {
 }
 
 // bound is how many replicas of the order are bound in a stage: whole hosts, two or more.
-func (p Plan) bound(stage int) int {
-	order := p.Order()
+func (p Plan) bound(order []int, stage int) int {
 	want := int(math.Round(p.Stages[stage] * float64(len(order))))
 	hosts, n := 0, 0
 	for n < len(order) && (n < want || hosts < 2) {

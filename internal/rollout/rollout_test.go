@@ -150,6 +150,11 @@ func TestPauseAndStop(t *testing.T) {
 	if s = run(t, s, fleet{effect: -0.15}, 300); s.Stage != 0 || s.Phase != Widening {
 		t.Errorf("paused: %v", s)
 	}
+	going := s
+	going.Paused = false
+	if going = run(t, going, fleet{effect: -0.15}, 200); going.Phase != Done {
+		t.Errorf("after a long pause: %v, %v", going, codes(going))
+	}
 	if again := run(t, s, fleet{effect: 0.5}, 400); again.Phase != RolledBack {
 		t.Errorf("harm while it is paused: %v", again)
 	}
@@ -239,7 +244,7 @@ func TestStagesAreOfHosts(t *testing.T) {
 		p.Seed = seed
 		order, before := p.Order(), 0
 		for stage := range p.Stages {
-			n := p.bound(stage)
+			n := p.bound(order, stage)
 			hosts := map[string]bool{}
 			for _, i := range order[:n] {
 				hosts[p.Replicas[i].Host] = true

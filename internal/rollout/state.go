@@ -95,6 +95,16 @@ func (s State) Bound() []bool {
 	return all
 }
 
+// BoundCount is how many that are.
+func (s State) BoundCount() (n int) {
+	for _, at := range s.BoundAt {
+		if at >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Stop ends a rollout for a reason from outside: everything is undone.
 func (s State) Stop(why Code) (State, []Event) {
 	if s.Phase == RolledBack {
@@ -113,7 +123,7 @@ func (s State) Stop(why Code) (State, []Event) {
 //     stage, each a quarter of its time after the one before: the means that are looked at change as slowly.
 //  4. A stage that has lasted long enough is widened once more harm than the margin is excluded; the
 //     last one that leaves replicas to compare with, once the gain is proven, too.
-//  5. A stage that has lasted too long ends the rollout.
+//  5. A stage that has lasted too long ends the rollout, by what a look shows then.
 func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 	if s.Ended() || len(shown) != len(s.Plan.Replicas) {
 		return s, nil
@@ -132,7 +142,7 @@ func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 		return s.finish()
 	}
 	if len(s.Seen) < s.Next {
-		return s.late(nil)
+		return s, nil
 	}
 	s.Next = len(s.Seen) + max(1, (len(s.Seen)-s.Since)/4)
 	if end := s.Since + s.Plan.Longest; s.Next > end && len(s.Seen) < end {
@@ -184,13 +194,7 @@ func (s State) finish() (State, []Event) {
 }
 
 func (s *State) note(code Code, e *Evidence) []Event {
-	bound := 0
-	for _, at := range s.BoundAt {
-		if at >= 0 {
-			bound++
-		}
-	}
-	one := Event{Bin: len(s.Seen), Code: code, Stage: s.Stage, Bound: bound, Evidence: e}
+	one := Event{Bin: len(s.Seen), Code: code, Stage: s.Stage, Bound: s.BoundCount(), Evidence: e}
 	s.Events = append(s.Events, one)
 	return []Event{one}
 }
@@ -199,7 +203,8 @@ func (s State) widen(code Code, e *Evidence) (State, []Event) {
 	s.Phase = Widening
 	s.Stage++
 	s.Since, s.Next = len(s.Seen), len(s.Seen)+s.Plan.Washout+1
-	for _, i := range s.Plan.Order()[:s.Plan.bound(s.Stage)] {
+	order := s.Plan.Order()
+	for _, i := range order[:s.Plan.bound(order, s.Stage)] {
 		if s.BoundAt[i] < 0 {
 			s.BoundAt[i] = len(s.Seen)
 		}

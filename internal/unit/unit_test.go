@@ -118,6 +118,9 @@ func TestValueRefuses(t *testing.T) {
 }
 
 func TestSource(t *testing.T) {
+	if WeakestKnown(HowMeasured, HowUnknown, HowModelled) != HowModelled || WeakestKnown(HowUnknown) != HowUnknown || WeakestKnown() != HowUnknown {
+		t.Error("the weakest source that is known")
+	}
 	if Weakest(HowMeasured, HowEstimated, HowModelled) != HowEstimated || Weakest() != HowUnknown || Weakest(HowMeasured) != HowMeasured {
 		t.Error("Weakest is wrong")
 	}

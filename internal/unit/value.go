@@ -60,6 +60,17 @@ func Weakest(sources ...Source) Source {
 	return weakest
 }
 
+// WeakestKnown is Weakest of the sources that are not unknown.
+func WeakestKnown(sources ...Source) Source {
+	weakest := HowUnknown
+	for _, s := range sources {
+		if s != HowUnknown && (weakest == HowUnknown || s < weakest) {
+			weakest = s
+		}
+	}
+	return weakest
+}
+
 // Value is a figure, how it is known, and what it comes from. The zero Value is
 // unknown. Invariant of the constructors: V is known iff How is not HowUnknown.
 type Value[T any] struct {

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"homenode/internal/experiment"
+	"homenode/internal/kernel"
 	"homenode/internal/lab/model"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -161,10 +160,7 @@ func groupOf(name string) string { return filepath.Join(cgroupRoot, mixGroup, na
 
 func (r *armRun) settle(ctx context.Context) error {
 	for {
-		up, err := uptime()
-		if err != nil {
-			return err
-		}
+		up := kernel.Monotonic()
 		if up >= settledAfter {
 			return nil
 		}
@@ -175,14 +171,6 @@ func (r *armRun) settle(ctx context.Context) error {
 		case <-time.After(min(settledAfter-up, 20*time.Second)):
 		}
 	}
-}
-
-func uptime() (time.Duration, error) {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return 0, fmt.Errorf("read the guest's uptime: %w", err)
-	}
-	return time.Duration(now.Nano()), nil
 }
 
 func (r *armRun) startLoad(ctx context.Context) error {

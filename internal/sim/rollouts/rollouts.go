@@ -91,13 +91,7 @@ func One(s Setting, p rollout.Plan, effect float64, seed uint64) (Outcome, error
 			}
 		}
 		state, _ = state.Step(shown)
-		bound := 0
-		for _, b := range state.Bound() {
-			if b {
-				bound++
-			}
-		}
-		o.Most = max(o.Most, float64(bound)/float64(s.Replicas))
+		o.Most = max(o.Most, float64(state.BoundCount())/float64(s.Replicas))
 		o.Bins = bin + 1
 	}
 	o.Phase, o.Code, o.Gain = state.Phase, state.Events[len(state.Events)-1].Code, state.Proven

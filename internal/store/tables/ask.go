@@ -321,10 +321,8 @@ func (c column) cell(v any) (any, error) {
 		return time.UnixMilli(int64(x)).UTC(), nil
 	case c.kind == yes:
 		return x > 0, nil
-	case c.kind == how && x == noHow:
-		return unit.HowUnknown.String(), nil
 	case c.kind == how:
-		return unit.Source(x).String(), nil
+		return howName(x), nil
 	}
 	return x, nil
 }

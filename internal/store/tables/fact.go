@@ -96,20 +96,23 @@ func OfWindow(w store.Window) Fact {
 	pair(number(w.RMBR), s)
 	anon, file := total(w.AnonByNode), total(w.FileByNode)
 	f = append(f, anon*s, file*s, when(len(w.AnonByNode) > 0))
-	return append(f, codes(w.CPUHow, w.CyclesHow, w.TrafficHow, w.LatencyHow, w.PagesHow)...)
+	return append(f, code(w.CPUHow), code(w.CyclesHow), code(w.TrafficHow), code(w.LatencyHow), code(w.PagesHow))
 }
 
-// codes are how figures are known, as columns have it.
-func codes(all ...unit.Source) []float64 {
-	list := make([]float64, 0, 5)
-	for _, s := range all {
-		code := float64(s)
-		if s == unit.HowUnknown {
-			code = noHow
-		}
-		list = append(list, code)
+// code is how a figure is known, as columns have it.
+func code(s unit.Source) float64 {
+	if s == unit.HowUnknown {
+		return noHow
 	}
-	return list
+	return float64(s)
+}
+
+// howName is a code in words.
+func howName(c float64) string {
+	if c == noHow {
+		return unit.HowUnknown.String()
+	}
+	return unit.Source(c).String()
 }
 
 // appendLocal adds the local access ratio: by reads where both kinds are counted, otherwise
@@ -118,13 +121,13 @@ func appendLocal(f Fact, w store.Window, cpu float64) Fact {
 	local, ok := w.LocalReads.Get()
 	remote, both := w.RemoteReads.Get()
 	if ok && both && local+remote > 0 { // a workload that reads nothing says nothing of where
-		return append(f, float64(local), float64(local)+float64(remote), codes(w.LocalHow)[0], 0, 0, noHow)
+		return append(f, float64(local), float64(local)+float64(remote), code(w.LocalHow), 0, 0, noHow)
 	}
 	x, weight := weighted(number(w.Local), cpu)
 	if weight == 0 {
 		return append(f, 0, 0, noHow, 0, 0, noHow)
 	}
-	return append(f, 0, 0, noHow, x, weight, codes(w.LocalHow)[0])
+	return append(f, 0, 0, noHow, x, weight, code(w.LocalHow))
 }
 
 // OfNode is a node's row.
@@ -140,7 +143,7 @@ func OfNode(n store.Node) Fact {
 	}
 	x, weight := weighted(number(n.Traffic), 1)
 	f = append(f, x, weight*s)
-	return append(f, codes(n.BusyHow, n.MemoryHow, n.TrafficHow)...)
+	return append(f, code(n.BusyHow), code(n.MemoryHow), code(n.TrafficHow))
 }
 
 func total(all []unit.Bytes) (sum float64) {

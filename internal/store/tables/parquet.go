@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
-
-	"homenode/internal/unit"
 )
 
 // Exported is a row of an export: one window, or where only roll-ups are kept, a minute or an
@@ -114,13 +112,6 @@ func (l Level) Row(k Key, f Fact) Exported {
 		e.LocalHow = howName(code)
 	}
 	return e
-}
-
-func howName(code float64) string {
-	if code == noHow {
-		return unit.HowUnknown.String()
-	}
-	return unit.Source(code).String()
 }
 
 // utf8 is text as Parquet's readers take it. A workload's name keeps its bytes.
