@@ -24,13 +24,25 @@ func underModel(t *testing.T, g *Guest, f func()) {
 }
 
 const (
-	handed = 1000 * 512 // lines: 1,000 laps over 32 KiB
+	laps   = 1000
+	handed = laps * 512 // lines: laps over 32 KiB
 	// What the guest's kernel evicts from an L2 of 256 KiB depends on where its own data
-	// happens to be: 0.1 to 8 % of the lines were seen. What must hold for each line is
+	// happens to be: 0.01 to 0.3 % of the lines were seen. What must hold for each line is
 	// therefore a sum of counts; this only bounds the kernel's part.
-	kernelEvicts = 0.10
-	handing      = "handoff --threads 2 --ws 32KiB --thp on --ops 512000 --cpus "
+	kernelEvicts = 0.02
+	// The call that begins to count a lap evicts some lines, too. If one of them is of the
+	// program's stack or of its list of counters, that is one more miss in each lap.
+	ownLines = 3
+	handing  = "handoff --threads 2 --ws 32KiB --thp on --ops 512000 --cpus "
 )
+
+// missesOf checks requests or L2 misses: one a line handed over, and those of own lines.
+func missesOf(t *testing.T, what string, got float64) {
+	t.Helper()
+	if got < 0.999*handed || got > 1.001*handed+ownLines*laps {
+		t.Errorf("%s: got %.0f, want %d, and at most %d more", what, got, handed, ownLines*laps)
+	}
+}
 
 // One core modifies a buffer and another reads it: every line is a transfer at the
 // latency between the two, and every later store an upgrade that takes one copy away.
@@ -54,8 +66,8 @@ func TestLabHandoff(t *testing.T) {
 			latency := float64(g.Shape.Model.Transfer(c.distance))
 			p := perfOf(t, g, reader, handing+c.cpus)
 			what := "handed over by CPUs " + c.cpus + ": "
-			within(t, what+"requests", p["uncore-requests"], handed, 0.001)
-			within(t, what+"L2 misses", p["l2-misses"], handed, 0.001)
+			missesOf(t, what+"requests", p["uncore-requests"])
+			missesOf(t, what+"L2 misses", p["l2-misses"])
 			// The guest's kernel evicts some lines from the writer's L2. They come from its
 			// node's LLC, or from the reader's own memory. That part is counted, and bounded apart.
 			within(t, what+c.near, p[c.near], handed, kernelEvicts)
