@@ -27,9 +27,9 @@ const (
 	laps   = 1000
 	handed = laps * 512 // lines: laps over 32 KiB
 	// What the guest's kernel evicts from an L2 of 256 KiB depends on where its own data
-	// happens to be: 0.01 to 0.3 % of the lines were seen. What must hold for each line is
+	// happens to be: mostly 0.01 to 0.3 % of the lines, and once in some fifty runs 2 %. What must hold for each line is
 	// therefore a sum of counts; this only bounds the kernel's part.
-	kernelEvicts = 0.02
+	kernelEvicts = 0.05
 	// The call that begins to count a lap evicts some lines, too. If one of them is of the
 	// program's stack or of its list of counters, that is one more miss in each lap.
 	ownLines = 3
