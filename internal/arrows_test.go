@@ -34,7 +34,7 @@ profiling/host
 views | control/host | migrate | bench/host
 source
 cli/clitest > cli/reference > cli
-agent/serve > agent > agent/decisions agent/outbox agent/threadagent | hub/fleettest hub hub/page > hub/ca hub/query | lab/demo > lab | report report/topology report/profile report/simulation | tui
+agent/serve > agent > agent/decisions agent/outbox agent/threadagent | hub/fleettest hub hub/page > hub/ca hub/deploy hub/query | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl

@@ -97,6 +97,7 @@ var exceptions = []exception{
 	{command: "homenode-hub enrol", why: "it needs a hub's authority: cmd/homenode-hub's tests enrol"},
 	{command: "homenode-hub revoke", why: "it needs a hub's authority: cmd/homenode-hub's tests revoke"},
 	{command: "homenode-hub query", why: "it asks the reader's hub or store: cmd/homenode-hub's tests ask both"},
+	{command: "homenode-hub deploy", why: "it needs a hub's store: cmd/homenode-hub's tests roll a service out"},
 	{command: "homenode-hub orders", why: "it reads the reader's orders: cmd/homenode-hub's tests show some"},
 	{command: "curl --unix-socket", why: "an agent has to run: agent/serve's tests ask the socket"},
 	{command: "promtool tsdb", why: "it needs Prometheus: scripts/try-metrics.sh runs one"},

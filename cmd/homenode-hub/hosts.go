@@ -164,7 +164,7 @@ func ordersCommand() *cobra.Command {
 }
 
 func reportOf(o hub.Orders) OrdersReport {
-	m := o.Message(time.Now())
+	m := o.Message(time.Now(), nil)
 	r := OrdersReport{Version: m.Version, Until: time.Unix(0, m.ExpiresNs).UTC(), Services: []OrderService{}, Excluded: append([]string{}, o.Excluded...)}
 	for _, s := range o.Services {
 		x := OrderService{Name: s.Name, Approved: s.Approved}

@@ -16,6 +16,7 @@ func rootCommand() *cobra.Command {
 		"homenode-hub receives what the agents of many hosts see, decide and do, keeps it in a store,\nand shows it. Agents pull their orders from it. Start with 'homenode-hub dev'.")
 	cli.Group(root, "Serve", serveCommand(), devCommand())
 	cli.Group(root, "Hosts", enrolCommand(), revokeCommand(), ordersCommand())
+	cli.Group(root, "Roll out", deployCommand())
 	addQuestions(root)
 	cli.CompleteFlags(root, nil)
 	return root

@@ -19,7 +19,7 @@ import (
 func configIn(t *testing.T, more string) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
-	text := fmt.Sprintf("listen: 127.0.0.1:7443\npage: ''\nnames: [hub.example]\nauthority: %s/ca\nsqlite: %s/status.db\n%s", dir, dir, more)
+	text := fmt.Sprintf("listen: 127.0.0.1:7443\npage: ''\nnames: [hub.example]\nauthority: %s/ca\nsqlite: %s/status.db\nrollouts: {folder: %s/rollouts}\n%s", dir, dir, dir, more)
 	return dir, clitest.WriteFile(t, filepath.Join(dir, "hub.yaml"), text)
 }
 
@@ -93,7 +93,8 @@ func TestEnrolRevokeOrders(t *testing.T) {
 func TestJSONEverywhere(t *testing.T) {
 	clitest.JSONEverywhere(t, rootCommand(), map[string]string{
 		"serve": "it runs until it is told to end, and logs", "dev": "it runs until it is told to end, and prints a part of a configuration",
-		"revoke":    "it prints one sentence",
+		"revoke":       "it prints one sentence",
+		"deploy pause": "it prints one sentence", "deploy resume": "it prints one sentence", "deploy rollback": "it prints one sentence", "deploy veto": "it prints one sentence", "deploy forget": "it prints one sentence",
 		"reference": "it writes documents",
 	})
 }

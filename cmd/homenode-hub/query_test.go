@@ -14,6 +14,7 @@ import (
 	"homenode/internal/cli/clitest"
 	"homenode/internal/exit"
 	"homenode/internal/hub"
+	"homenode/internal/hub/deploy"
 	"homenode/internal/hub/fleettest"
 	"homenode/internal/hub/query"
 	"homenode/internal/store"
@@ -34,12 +35,16 @@ func hubOf(t *testing.T, change func(*hub.Config)) (file string, f fleettest.Fle
 			t.Fatal(err)
 		}
 	}
+	rollouts, err := deploy.NewFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := hub.New(s, hub.Options{})
 	mux := http.NewServeMux()
 	h.AddRoutes(mux)
 	c := hub.DefaultConfig()
 	change(&c)
-	if err := addPages(mux, h, s, c); err != nil {
+	if err := addPages(mux, h, s, rollouts, c); err != nil {
 		t.Fatal(err)
 	}
 	server = httptest.NewServer(mux)

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +22,9 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/hub"
 	"homenode/internal/hub/ca"
+	"homenode/internal/hub/deploy"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/store"
 )
 
 const packagedConfig = "/etc/homenode/hub.yaml"
@@ -68,11 +72,15 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 		return exit.BadInput(err)
 	}
 	defer s.Close()
-	h := hub.New(s, hub.Options{Authority: authority, Names: c.Names, OrdersFile: c.Orders, Requests: c.Requests, Gather: c.Gather, Version: cli.Version, Log: log})
+	rollouts, err := deploy.NewFolder(c.Rollouts.Folder)
+	if err != nil {
+		return exit.BadInput(err)
+	}
+	h := hub.New(s, hub.Options{Authority: authority, Names: c.Names, OrdersFile: c.Orders, Rollouts: ordersOf(rollouts), Requests: c.Requests, Gather: c.Gather, Version: cli.Version, Log: log})
 	defer h.Close()
 	mux := http.NewServeMux()
 	h.AddRoutes(mux)
-	if err := addPages(mux, h, s, c); err != nil {
+	if err := addPages(mux, h, s, rollouts, c); err != nil {
 		return err
 	}
 	agents, people, err := listen(c)
@@ -92,7 +100,39 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 	if err := unix.Notify("READY=1"); err != nil {
 		log.Warn("systemd", "error", err)
 	}
+	end, err := carryOn(ctx, rollouts, h, s, c, log)
+	if err != nil {
+		return exit.BadInput(err)
+	}
+	defer end()
 	return h.Run(ctx, agents, people, mux, c.Retention.Store())
+}
+
+// ordersOf are a host's orders for services under rollout.
+func ordersOf(f *deploy.Folder) func(string) []hub.ServiceOrder {
+	return func(host string) (all []hub.ServiceOrder) {
+		for _, o := range f.Orders(host) {
+			all = append(all, hub.ServiceOrder{Name: o.Service, Approved: o.Approved})
+		}
+		return all
+	}
+}
+
+// carryOn carries rollouts on, and tells their owners, until the context ends or end is called.
+func carryOn(ctx context.Context, f *deploy.Folder, h *hub.Server, s store.Store, c hub.Config, log *slog.Logger) (end func(), err error) {
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	runner := deploy.Runner{Folder: f, Store: s, Named: h.Named, Now: time.Now, Log: log}
+	all.Go(func() { runner.Run(ctx) })
+	if c.Rollouts.Webhook != "" {
+		w, err := deploy.NewWebhook(c.Rollouts.Webhook, c.Rollouts.Message)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		all.Go(func() { w.Run(ctx, f, time.Now, log) })
+	}
+	return func() { stop(); all.Wait() }, nil
 }
 
 func listen(c hub.Config) (agents, people net.Listener, err error) {
@@ -127,9 +167,9 @@ func devCommand() *cobra.Command {
 			}
 			c := hub.DefaultConfig()
 			c.Listen, c.Page, c.Names = agents, page, []string{"localhost", "127.0.0.1", "::1"}
-			c.Authority, c.SQLite = filepath.Join(full, "authority"), filepath.Join(full, "status.db")
+			c.Authority, c.SQLite, c.Rollouts.Folder = filepath.Join(full, "authority"), filepath.Join(full, "status.db"), filepath.Join(full, "rollouts")
 			return serve(cmd.Context(), c, cmd.ErrOrStderr(), func(agents, people net.Addr, a *ca.Authority) error {
-				return sayDev(cmd.OutOrStdout(), full, agents, people, a)
+				return sayDev(cmd.OutOrStdout(), c, full, agents, people, a)
 			})
 		},
 	}
@@ -151,7 +191,7 @@ func ownState() string {
 }
 
 // sayDev makes this host's certificate, and says how an agent uses it.
-func sayDev(out io.Writer, dir string, agents, people net.Addr, a *ca.Authority) error {
+func sayDev(out io.Writer, c hub.Config, dir string, agents, people net.Addr, a *ca.Authority) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -160,8 +200,8 @@ func sayDev(out io.Writer, dir string, agents, people net.Addr, a *ca.Authority)
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	pair, authority := filepath.Join(dir, "host.pem"), filepath.Join(dir, "hub-ca.pem")
-	if err := errors.Join(cli.ReplaceFile(pair, text, 0o600), cli.ReplaceFile(authority, a.Certificate(), 0o644)); err != nil {
+	pair, authority, config := filepath.Join(dir, "host.pem"), filepath.Join(dir, "hub-ca.pem"), filepath.Join(dir, "hub.yaml")
+	if err := errors.Join(cli.ReplaceFile(pair, text, 0o600), cli.ReplaceFile(authority, a.Certificate(), 0o644), cli.ReplaceFile(config, c.Minimal(), 0o644)); err != nil {
 		return err
 	}
 	page := "none"
@@ -171,6 +211,7 @@ func sayDev(out io.Writer, dir string, agents, people net.Addr, a *ca.Authority)
 	_, err = fmt.Fprintln(out, strings.Join([]string{
 		"page:   " + page,
 		"agents: https://" + agents.String(),
+		"config: " + config + " (for --config of other commands)",
 		"",
 		"Put this into the configuration of an agent on this machine:",
 		"",

@@ -138,7 +138,7 @@ func (c calls) Send(ctx context.Context, r *wirepb.SendRequest) (*wirepb.SendRes
 		}
 	}
 	if r.Orders {
-		out.Orders, _ = c.readOrders() // an agent without them asks for them alone, and is told why
+		out.Orders, _ = c.ordersOf(host) // an agent without them asks for them alone, and is told why
 	}
 	return out, nil
 }
@@ -205,17 +205,22 @@ func (c calls) answer(host string, err error) error {
 	return c.comeBack("the store did not take the rows: the hub's log says why")
 }
 
-func (c calls) Orders(context.Context, *wirepb.OrdersRequest) (*wirepb.OrdersResponse, error) {
-	return c.readOrders()
+func (c calls) Orders(ctx context.Context, _ *wirepb.OrdersRequest) (*wirepb.OrdersResponse, error) {
+	host, _ := ctx.Value(hostKey{}).(string)
+	return c.ordersOf(host)
 }
 
-func (c calls) readOrders() (*wirepb.OrdersResponse, error) {
-	o, err := c.orders.read(c.o.Now())
+func (c calls) ordersOf(host string) (*wirepb.OrdersResponse, error) {
+	o, err := c.orders.read()
 	if err != nil {
 		c.o.Log.Error("orders: hosts follow their own policy when the last ones end", "error", err)
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("the hub's orders cannot be read"))
 	}
-	return o, nil
+	var rollouts []ServiceOrder
+	if c.o.Rollouts != nil {
+		rollouts = c.o.Rollouts(host)
+	}
+	return o.Message(c.o.Now(), rollouts), nil
 }
 
 func (c calls) Enrol(ctx context.Context, r *wirepb.EnrolRequest) (*wirepb.EnrolResponse, error) {

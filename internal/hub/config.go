@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"homenode/internal/hub/ca"
+	"homenode/internal/hub/deploy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/store"
 	"homenode/internal/yamlfile"
@@ -34,6 +37,8 @@ type Config struct {
 	Authority string `yaml:"authority"`
 	// File of the orders for hosts, read again when it changes. Empty: there are none.
 	Orders string `yaml:"orders"`
+	// Rollouts of services, host by host.
+	Rollouts Rollouts `yaml:"rollouts"`
 	// File of the embedded store.
 	SQLite string `yaml:"sqlite"`
 	// A ClickHouse server as the store, instead of the embedded one.
@@ -44,6 +49,31 @@ type Config struct {
 	Requests int `yaml:"requests"`
 	// How long a request waits for others to be written together, up to 10s.
 	Gather time.Duration `yaml:"gather"`
+}
+
+// Rollouts says where they are kept, and who is told.
+type Rollouts struct {
+	// Folder of their states. Hubs that share it carry them on together.
+	Folder string `yaml:"folder"`
+	// Address that is told of each step, with https, or with http on this host. Empty: none.
+	Webhook string `yaml:"webhook"`
+	// Template of its text, such as "{{.Owner}}: {{.Service}}: {{.Sentence}}". Empty: the usual.
+	Message string `yaml:"message"`
+}
+
+func (r Rollouts) check() (at, why string) {
+	if !filepath.IsAbs(r.Folder) {
+		return "rollouts.folder", fmt.Sprintf("it is %q: want an absolute path", r.Folder)
+	}
+	if r.Webhook == "" && r.Message != "" {
+		return "rollouts.webhook", "it is empty, and message is set: name the address"
+	}
+	if r.Webhook != "" {
+		if _, err := deploy.NewWebhook(r.Webhook, r.Message); err != nil {
+			return "rollouts.webhook", err.Error()
+		}
+	}
+	return "", ""
 }
 
 // ClickHouse says where a server's database is. The database must be there; its tables are made.
@@ -108,9 +138,20 @@ func DefaultConfig() Config {
 	u := store.Usual
 	return Config{
 		Listen: ":7443", Page: "127.0.0.1:7480", Authority: "/var/lib/homenode-hub/authority", SQLite: "/var/lib/homenode-hub/status.db",
+		Rollouts:   Rollouts{Folder: "/var/lib/homenode-hub/rollouts"},
 		ClickHouse: ClickHouse{Database: "default", User: "default"},
 		Retention:  Retention{u.Raw, u.Minutes, u.Hours, u.Events}, Requests: 16,
 	}
+}
+
+// Minimal is a file with what a hub on one machine needs, as dev runs it. Go's quoted texts are
+// YAML's, too.
+func (c Config) Minimal() []byte {
+	names := make([]string, len(c.Names))
+	for i, n := range c.Names {
+		names[i] = strconv.Quote(n)
+	}
+	return fmt.Appendf(nil, "listen: %q\npage: %q\nnames: [%s]\nauthority: %q\nsqlite: %q\nrollouts: {folder: %q}\n", c.Listen, c.Page, strings.Join(names, ", "), c.Authority, c.SQLite, c.Rollouts.Folder)
 }
 
 const mostConfig = 1 << 20
@@ -160,6 +201,9 @@ func (c Config) check() (at, why string) {
 		}
 	}
 	if at, why := c.ClickHouse.check(); why != "" {
+		return at, why
+	}
+	if at, why := c.Rollouts.check(); why != "" {
 		return at, why
 	}
 	for _, r := range []struct {

@@ -54,3 +54,13 @@ func keys(t *testing.T, of reflect.Type, indent, text string) {
 		}
 	}
 }
+
+// What dev writes is read as what it meant, whatever its folder is called.
+func TestMinimalConfig(t *testing.T) {
+	c := DefaultConfig()
+	c.Names, c.Page, c.Authority = []string{"localhost", "::1"}, "", "/tmp/it's \"a\" #folder: ü/authority"
+	got, err := ParseConfig(c.Minimal(), "hub.yaml")
+	if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, c)
+	}
+}

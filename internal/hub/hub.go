@@ -26,6 +26,8 @@ type Options struct {
 	Authority  *ca.Authority // needed for Handler and TLS
 	Names      []string      // host names and addresses of this hub, for its certificate
 	OrdersFile string        // "": no orders
+	// Rollouts are the orders for services that are rolled out, for one host; nil: none.
+	Rollouts func(host string) []ServiceOrder
 	// Requests is how many requests may wait for the store at once (default 16). Each takes
 	// at most some 40 MB. More gather larger inserts; fewer bound memory.
 	Requests int
@@ -104,6 +106,12 @@ func (h *Server) AddRoutes(mux *http.ServeMux) {
 
 // Registry is where the metrics of the hub are, for those of its neighbours.
 func (h *Server) Registry() *prometheus.Registry { return h.metrics.registry }
+
+// Named says whether the file of orders names a service.
+func (h *Server) Named(service string) (bool, error) {
+	o, err := h.orders.read()
+	return err == nil && o.Names(service), err
+}
 
 // Refusals are what was refused of late, newest first: of this replica.
 func (h *Server) Refusals() []Refusal { return h.refusals.all() }

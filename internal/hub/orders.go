@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,7 +66,7 @@ func ReadOrders(file string) (Orders, error) {
 
 // ParseOrders refuses unknown keys, and what cannot be meant.
 func ParseOrders(text []byte, file string) (Orders, error) {
-	o := Orders{ValidFor: time.Hour}
+	o := noOrders
 	doc, err := yamlfile.Parse(text, file, yamlfile.Rules{Malformed: ErrOrders, What: "a file of orders", Most: mostOrders, MayBeEmpty: true})
 	if err == nil {
 		err = doc.Decode(&o)
@@ -76,8 +77,7 @@ func ParseOrders(text []byte, file string) (Orders, error) {
 	if at, why := o.check(); why != "" {
 		return Orders{}, doc.Wrong(at, why)
 	}
-	sum := sha256.Sum256(text)
-	o.version = hex.EncodeToString(sum[:6])
+	o.version = versionOf(text)
 	return o, nil
 }
 
@@ -116,23 +116,47 @@ func (o *Orders) check() (at, why string) {
 // Version names the content.
 func (o Orders) Version() string { return o.version }
 
-// Message is what a host that pulls the orders now gets.
-func (o Orders) Message(now time.Time) *wirepb.OrdersResponse {
+// Names says which services the orders are about.
+func (o Orders) Names(service string) bool {
+	return slices.ContainsFunc(o.Services, func(s ServiceOrder) bool { return s.Name == service })
+}
+
+// Message is what a host that pulls the orders now gets. rollouts are orders for services that are
+// rolled out, by host; where the file names the service, the file holds. When the file's orders have
+// ended, those of rollouts go on.
+func (o Orders) Message(now time.Time, rollouts []ServiceOrder) *wirepb.OrdersResponse {
 	end := now.Add(o.ValidFor)
 	if !o.until.IsZero() && o.until.Before(end) {
 		end = o.until
 	}
 	if !end.After(now) {
+		o, end = noOrders, now.Add(noOrders.ValidFor)
+	}
+	rollouts = slices.DeleteFunc(slices.Clone(rollouts), func(s ServiceOrder) bool { return o.Names(s.Name) })
+	if o.version == "" && len(rollouts) == 0 {
 		return &wirepb.OrdersResponse{}
 	}
 	m := &wirepb.OrdersResponse{Version: o.version, ExpiresNs: end.UnixNano()}
-	for _, s := range o.Services {
+	for _, s := range slices.Concat(o.Services, rollouts) {
 		m.Services = append(m.Services, &wirepb.ServiceOrder{Service: []byte(s.Name), Approved: s.Approved, TargetRatio: s.Target})
 	}
 	for _, p := range o.Excluded {
 		m.Excluded = append(m.Excluded, []byte(p))
 	}
+	if len(rollouts) > 0 {
+		m.Version = versionOf(fmt.Appendf(nil, "%s %v", o.version, rollouts))
+	}
 	return m
+}
+
+// noOrders are those of no file.
+var noOrders = Orders{ValidFor: usualValidFor}
+
+const usualValidFor = time.Hour
+
+func versionOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6])
 }
 
 // ordersFile reads its file again when it has changed.
@@ -145,22 +169,19 @@ type ordersFile struct {
 	err  error
 }
 
-func (f *ordersFile) read(now time.Time) (*wirepb.OrdersResponse, error) {
+func (f *ordersFile) read() (Orders, error) {
 	if f.path == "" {
-		return &wirepb.OrdersResponse{}, nil
+		return noOrders, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st, err := os.Stat(f.path)
 	if err != nil {
-		return nil, fmt.Errorf("read orders: %w", err)
+		return Orders{}, fmt.Errorf("read orders: %w", err)
 	}
 	if f.last == nil || st.Size() != f.size || !st.ModTime().Equal(f.time) {
 		o, err := ReadOrders(f.path)
 		f.last, f.err, f.size, f.time = &o, err, st.Size(), st.ModTime()
 	}
-	if f.err != nil {
-		return nil, f.err
-	}
-	return f.last.Message(now), nil
+	return *f.last, f.err
 }

@@ -139,3 +139,13 @@ func (p Plan) bound(order []int, stage int) int {
 	}
 	return n
 }
+
+// Counts are how many replicas are bound in each stage.
+func (p Plan) Counts() []int {
+	order := p.Order()
+	all := make([]int, len(p.Stages))
+	for stage := range p.Stages {
+		all[stage] = p.bound(order, stage)
+	}
+	return all
+}

@@ -171,6 +171,26 @@ func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 	return next, append(events, more...)
 }
 
+// Watch takes a bin and decides nothing: one that was not looked at in time, so that a decision
+// about it would be one about the past.
+func (s State) Watch(shown []unit.Opt[float64]) State {
+	if s.Ended() || len(shown) != len(s.Plan.Replicas) {
+		return s
+	}
+	s = s.clone()
+	s.Seen = append(s.Seen, logs(shown))
+	return s
+}
+
+// Evidence is what can be seen now. Nothing is decided by it, so it is no look.
+func (s State) Evidence() (Evidence, bool) {
+	if s.Phase != Widening || s.last() {
+		return Evidence{}, false
+	}
+	bound, others := s.effects()
+	return judge(bound, others, max(s.Looks, 1))
+}
+
 // late is number 5.
 func (s State) late(e *Evidence) (State, []Event) {
 	if s.Paused || len(s.Seen)-s.Since < s.Plan.Longest {

@@ -83,6 +83,16 @@ type Table struct {
 	More    bool // there are more rows
 }
 
+// Cell is the cell of a row in the named column; nil where there is no such column.
+func (t Table) Cell(row []any, name string) any {
+	for i, c := range t.Columns {
+		if c.Name == name && i < len(row) {
+			return row[i]
+		}
+	}
+	return nil
+}
+
 // Column is a column of a table. Its unit is "" for text and counts, "1" for ratios, "CPUs"
 // for CPUs' worth of time.
 type Column struct {

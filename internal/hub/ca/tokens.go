@@ -42,7 +42,7 @@ func (a *Authority) Token(host string) (string, error) {
 		return "", err
 	}
 	text := host + " " + a.Now().Add(TokenLife).UTC().Format(time.RFC3339) + "\n"
-	if err := writeFile(a.tokenFile(secret), []byte(text)); err != nil {
+	if err := unix.ReplaceFile(a.tokenFile(secret), []byte(text)); err != nil {
 		return "", fmt.Errorf("keep the token: %w", err)
 	}
 	return secret + "." + Fingerprint(a.cert.Raw), nil
@@ -153,24 +153,4 @@ func parseRevoked(text []byte) (map[string]time.Time, error) {
 		return nil, err
 	}
 	return all, nil
-}
-
-// writeFile writes a private file so that a crash leaves the old one or the new one.
-func writeFile(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err = unix.GiveToOwner(f, filepath.Dir(path)); err == nil {
-		_, err = f.Write(text)
-	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

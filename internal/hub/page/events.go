@@ -53,7 +53,7 @@ func (s *site) recent(r *request, of func(*store.Question)) (table, error) {
 func (r *request) eventSpecs(a answer) []spec {
 	return []spec{
 		{name: "at", head: "when", left: true, class: func([]any) string { return "when" }, show: func(row []any) string {
-			at, _ := a.get(row, "at").(time.Time)
+			at, _ := a.Cell(row, "at").(time.Time)
 			return render.Date(at)
 		}},
 		{name: "kind", head: "what", left: true, show: func(row []any) string { return whatOf(a, row) }},
@@ -78,7 +78,7 @@ func whatOf(a answer, row []any) string {
 	if state := a.text(row, "state"); state != "" {
 		text += ": " + render.Printable(state)
 	}
-	if dry, _ := a.get(row, "dry_run").(bool); dry {
+	if dry, _ := a.Cell(row, "dry_run").(bool); dry {
 		text += ", dry run"
 	}
 	return text

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"time"
 
+	"homenode/internal/hub/deploy"
 	"homenode/internal/hub/query"
 	"homenode/internal/render"
 	"homenode/internal/schema"
@@ -32,10 +33,18 @@ var document = render.NewPage(pageText, render.PictureStyle, template.FuncMap{"b
 
 // Options are of the page.
 type Options struct {
-	Store   query.Asker
-	Now     func() time.Time
-	Health  func() Health // nil: the hub tells nothing about itself
-	Timeout time.Duration // of one page; 0: 20 s
+	Store query.Asker
+	Now   func() time.Time
+	// Rollouts are shown, and never changed. nil: the hub has none.
+	Rollouts Rollouts
+	Health   func() Health // nil: the hub tells nothing about itself
+	Timeout  time.Duration // of one page; 0: 20 s
+}
+
+// Rollouts is a folder of them.
+type Rollouts interface {
+	All() ([]deploy.Rollout, error)
+	Get(service string) (deploy.Rollout, error)
 }
 
 const (
@@ -58,7 +67,7 @@ func Handler(o Options) http.Handler {
 	s := &site{o, make(chan struct{}, atOnce)}
 	mux := http.NewServeMux()
 	for path, show := range map[string]func(*site, *request) (content, error){
-		"/{$}": services, "/service": service, "/hosts": hosts, "/host": host, "/workload": workload, "/events": events, "/health": health,
+		"/{$}": services, "/service": service, "/hosts": hosts, "/host": host, "/workload": workload, "/events": events, "/rollouts": rollouts, "/rollout": rolloutOf, "/health": health,
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, show) })
 	}
@@ -133,6 +142,8 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, show func(*site, *r
 		s.fail(w, req, http.StatusGatewayTimeout, errors.New("the store did not answer in time: choose a shorter time"))
 	case errors.Is(err, store.ErrQuestion):
 		s.fail(w, req, http.StatusBadRequest, err)
+	case errors.Is(err, deploy.ErrNone), errors.Is(err, errNoRollouts):
+		s.fail(w, req, http.StatusNotFound, err)
 	case err != nil:
 		s.fail(w, req, http.StatusInternalServerError, err)
 	default:
@@ -202,7 +213,10 @@ type timeChoice struct {
 func (s *site) write(w http.ResponseWriter, r *request, status int, c content) {
 	f := frame{content: c, Path: r.path, At: render.Date(s.Now())}
 	f.Filter.Label, f.Filter.Text = c.Filter, render.Printable(r.filter)
-	for _, m := range []struct{ name, path string }{{"Services", "/"}, {"Hosts", "/hosts"}, {"Events", "/events"}, {"Health", "/health"}} {
+	for _, m := range []struct{ name, path string }{{"Services", "/"}, {"Hosts", "/hosts"}, {"Events", "/events"}, {"Rollouts", "/rollouts"}, {"Health", "/health"}} {
+		if m.path == "/rollouts" && s.Rollouts == nil {
+			continue
+		}
 		f.Menu = append(f.Menu, menuItem{m.name, r.link(m.path), m.path == r.path || m.path == parents[r.path]})
 	}
 	f.Times = r.times()
@@ -217,7 +231,7 @@ func (s *site) write(w http.ResponseWriter, r *request, status int, c content) {
 }
 
 // parents are the pages of the menu that lead to another.
-var parents = map[string]string{"/service": "/", "/host": "/hosts", "/workload": "/hosts"}
+var parents = map[string]string{"/service": "/", "/host": "/hosts", "/workload": "/hosts", "/rollout": "/rollouts"}
 
 const usualSince = "24h"
 
@@ -292,9 +306,5 @@ func (s *site) ask(r *request, topic store.Topic, change func(*store.Question)) 
 	if err != nil {
 		return answer{}, err
 	}
-	a := answer{Table: t, at: map[string]int{}}
-	for i, c := range t.Columns {
-		a.at[c.Name] = i
-	}
-	return a, nil
+	return answer{t}, nil
 }

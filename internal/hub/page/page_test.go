@@ -34,7 +34,7 @@ func healthOf() Health {
 }
 
 func handlerOf(s query.Asker) http.Handler {
-	return Handler(Options{Store: s, Now: func() time.Time { return noon }, Health: healthOf})
+	return Handler(Options{Store: s, Now: func() time.Time { return noon }, Rollouts: madeUp(), Health: healthOf})
 }
 
 func get(h http.Handler, target string) *httptest.ResponseRecorder {
@@ -60,6 +60,7 @@ func pages(f *fleettest.Fake) map[string]string {
 		"hosts": "/hosts", "host": address("/host", "host", f.Host(0)), "hostile": address("/host", "host", f.Host(last)),
 		"workload": address("/workload", "host", f.Host(last), "workload", f.Workload(last, 0)),
 		"events":   "/events", "unbound": "/events?kind=unbound", "health": "/health",
+		"rollouts": "/rollouts", "rollout": "/rollout?service=search", "harm": address("/rollout", "service", `evil-<script>"'&`),
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *request) plot(a answer, label string, least float64, print func(float64
 	for _, c := range curves {
 		line := render.Line{Name: c.name, Class: c.class, Joined: true, Marked: len(a.Rows) < 3}
 		for _, row := range a.Rows {
-			at, ok := a.get(row, "at").(time.Time)
+			at, ok := a.Cell(row, "at").(time.Time)
 			if !ok {
 				continue
 			}
@@ -95,5 +95,5 @@ func clock(step time.Duration) func(float64) string {
 
 // figure prints a cell of a column.
 func figure(a answer, row []any, name string) string {
-	return query.Cell(a.column(name).Unit, a.get(row, name))
+	return query.Cell(a.column(name).Unit, a.Cell(row, name))
 }

@@ -5,6 +5,7 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 
 	"homenode/internal/hub/query"
@@ -15,26 +16,16 @@ import (
 // rowsOfPage is how many rows a page shows.
 const rowsOfPage = 50
 
-// answer is a table whose cells are found by their column.
-type answer struct {
-	store.Table
-	at map[string]int
-}
-
-func (a answer) get(row []any, name string) any {
-	if i, ok := a.at[name]; ok && i < len(row) {
-		return row[i]
-	}
-	return nil
-}
+// answer is a table whose cells are read as what they are.
+type answer struct{ store.Table }
 
 func (a answer) text(row []any, name string) string {
-	text, _ := a.get(row, name).(string)
+	text, _ := a.Cell(row, name).(string)
 	return text
 }
 
 func (a answer) number(row []any, name string) (float64, bool) {
-	switch v := a.get(row, name).(type) {
+	switch v := a.Cell(row, name).(type) {
 	case float64:
 		return v, v == v
 	case int64:
@@ -44,7 +35,7 @@ func (a answer) number(row []any, name string) (float64, bool) {
 }
 
 func (a answer) column(name string) store.Column {
-	if i, ok := a.at[name]; ok {
+	if i := slices.IndexFunc(a.Columns, func(c store.Column) bool { return c.Name == name }); i >= 0 {
 		return a.Columns[i]
 	}
 	return store.Column{Name: name}
@@ -129,7 +120,7 @@ func (s spec) cell(a answer, row []any) cell {
 	if s.show != nil {
 		c.Text = s.show(row)
 	} else {
-		c.Text = query.Cell(a.column(s.name).Unit, a.get(row, s.name))
+		c.Text = query.Cell(a.column(s.name).Unit, a.Cell(row, s.name))
 	}
 	if s.link != nil {
 		c.To = s.link(row)

@@ -3,7 +3,9 @@
 package unix
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -23,4 +25,32 @@ func GiveToOwner(f *os.File, dir string) error {
 		return nil
 	}
 	return f.Chown(int(owner.Uid), int(owner.Gid))
+}
+
+// ReplaceFile writes a private file so that a crash leaves the old one or the new one.
+func ReplaceFile(path string, text []byte) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err = GiveToOwner(f, dir); err == nil {
+		_, err = f.Write(text)
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

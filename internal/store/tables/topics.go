@@ -179,7 +179,7 @@ var topics = map[store.Topic]topic{
 	},
 	store.Instances: {
 		takes: "service!", sort: "local_ratio", ascending: true, keys: []string{"host", "workload"},
-		columns: []column{host, workload, as(host, "name", "what its manager calls it"), as(host, "owner", "what manages it"), ratio, ratioHow, cpus, cpuHow, rate, trafficHow, boundPart, approved, waiting, latency, latencyHow, stalled, cyclesHow, lastSeen},
+		columns: []column{host, workload, as(host, "name", "what its manager calls it"), as(host, "owner", "what manages it"), ratio, ratioHow, cpus, cpuHow, rate, trafficHow, boundPart, approved, waiting, latency, latencyHow, stalled, ipc, cyclesHow, lastSeen},
 		rows: func(a asked) string {
 			return a.sums("windows", forUsual, "host workload", map[string]string{"name": "max(f.name)", "owner": "max(f.owner)", "last": "max(f.at)"})
 		},

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"homenode/internal/rollout"
+	"homenode/internal/store"
+	"homenode/internal/unit"
+)
+
+var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+
+// fleet is a store of a service with a replica on each of its hosts. It shows what hosts that follow
+// the folder's orders would show.
+type fleet struct {
+	hosts  int
+	effect float64
+	folder *Folder
+	r      *rand.Rand
+	err    error
+	change func(row []any) []any // of Instances: host, workload, owner, latency, how, bound
+	asked  int
+}
+
+func (f *fleet) Ask(_ context.Context, q store.Question) (store.Table, error) {
+	t := store.Table{}
+	if q.Topic == store.Gain {
+		t.Columns = []store.Column{{Name: "saved_ratio"}, {Name: "saved_how"}, {Name: "local_ratio"}}
+		t.Rows = [][]any{{0.2, "estimated", 0.4}}
+		return t, f.err
+	}
+	f.asked++
+	for _, name := range []string{"host", "workload", "owner", "latency_s", "latency_how", "bound_ratio"} {
+		t.Columns = append(t.Columns, store.Column{Name: name})
+	}
+	day := 1 + 0.3*math.Sin(q.From.Sub(noon).Hours()/4)
+	for i := range f.hosts {
+		host := fmt.Sprint("host-", i)
+		bound := false
+		for _, o := range f.folder.Orders(host) {
+			bound = bound || o.Service == q.Service && o.Approved
+		}
+		x := 0.01 * (1 + float64(i%7)/20) * (1 + 0.02*f.r.NormFloat64()) * day
+		share := 0.0
+		if bound {
+			x, share = x*(1+f.effect), 1
+		}
+		row := []any{host, "/shop\xff", "kubelet", x, "measured", share}
+		if f.change != nil {
+			row = f.change(row)
+		}
+		if row != nil {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t, f.err
+}
+
+// tried is a hub's part of a rollout, with a clock of its own.
+type tried struct {
+	*Runner
+	fleet *fleet
+	now   time.Time
+	named bool
+}
+
+func try(t *testing.T, hosts int, effect float64) *tried {
+	t.Helper()
+	f, err := NewFolder(filepath.Join(t.TempDir(), "rollouts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &tried{fleet: &fleet{hosts: hosts, effect: effect, folder: f, r: rand.New(rand.NewPCG(1, 1))}, now: noon}
+	x.Runner = &Runner{Folder: f, Store: x.fleet, Now: func() time.Time { return x.now }, Log: slog.New(slog.DiscardHandler), Named: func(string) (bool, error) { return x.named, nil }}
+	return x
+}
+
+func (x *tried) start(t *testing.T) {
+	t.Helper()
+	p, err := Propose(t.Context(), x.fleet, "shop", Options{}, x.now)
+	if err == nil {
+		err = x.Folder.Start(t.Context(), p.Rollout, Asked{At: x.now, By: "test", What: "start"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run lets bins pass until the rollout has ended, each with a new program.
+func (x *tried) run(t *testing.T, most int) Rollout {
+	t.Helper()
+	for range most {
+		x.now = x.now.Add(10 * time.Minute)
+		f, err := NewFolder(x.Folder.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Folder, x.fleet.folder = f, f
+		if err := x.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if x.get(t).State.Ended() {
+			break
+		}
+	}
+	return x.get(t)
+}
+
+func (x *tried) get(t *testing.T) Rollout {
+	t.Helper()
+	r, err := x.Folder.Get("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// approved is how many hosts may bind the service.
+func (x *tried) approved() (n int) {
+	for i := range x.fleet.hosts {
+		for _, o := range x.Folder.Orders(fmt.Sprint("host-", i)) {
+			if o.Approved {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func last(r Rollout) rollout.Code {
+	if n := len(r.State.Events); n > 0 {
+		return r.State.Events[n-1].Code
+	}
+	return ""
+}
+
+// A gain is completed on all hosts, harm and nothing at all are undone. A hub that is another
+// program in each bin goes on where the last one was.
+func TestWays(t *testing.T) {
+	for _, c := range []struct {
+		effect   float64
+		phase    rollout.Phase
+		code     rollout.Code
+		approved int
+	}{{-0.15, rollout.Done, rollout.Complete, 40}, {0.15, rollout.RolledBack, rollout.Harm, 0}, {0, rollout.RolledBack, rollout.NoGain, 0}} {
+		x := try(t, 40, c.effect)
+		x.start(t)
+		r := x.run(t, 1000)
+		if r.State.Phase != c.phase || last(r) != c.code || x.approved() != c.approved {
+			t.Errorf("effect %v: %s, %s, approved on %d hosts, want %s, %s, %d", c.effect, r.State.Phase, last(r), x.approved(), c.phase, c.code, c.approved)
+		}
+		if r.How != unit.HowMeasured || r.Owner != "kubelet" {
+			t.Errorf("effect %v: known as %v, owner %q", c.effect, r.How, r.Owner)
+		}
+		for _, e := range r.State.Events {
+			if text := r.Sentence(e); strings.HasPrefix(text, "rolled back: "+string(e.Code)) || text == "" {
+				t.Errorf("%s is told as %q", e.Code, text)
+			}
+		}
+	}
+}
+
+// Only hosts of the stage are told to bind, all others are told not to.
+func TestOrdersOfAStage(t *testing.T) {
+	x := try(t, 40, -0.15)
+	x.start(t)
+	if n := x.approved(); n != 0 {
+		t.Errorf("before: approved on %d hosts", n)
+	}
+	if orders := x.Folder.Orders("another"); len(orders) != 1 || orders[0].Approved {
+		t.Errorf("a host without replicas: %+v", orders)
+	}
+	r := x.run(t, 13) // a bin is read two minutes after its end
+	if n := x.approved(); n != 4 || r.State.BoundCount() != 4 || last(r) != rollout.Starts {
+		t.Errorf("approved on %d hosts, %d bound, %s", n, r.State.BoundCount(), last(r))
+	}
+	r = x.run(t, 2)
+	if n, ok := r.Observed.Get(); !ok || n != 4 {
+		t.Errorf("observed: %v", r.Observed)
+	}
+}
+
+// What a rollout cannot go on with is undone.
+func TestUndone(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*tried)
+		code  rollout.Code
+	}{
+		"figures end": {func(x *tried) { x.fleet.change = func(row []any) []any { row[3] = nil; return row } }, rollout.Silence},
+		"they are no numbers": {func(x *tried) {
+			x.fleet.change = func(row []any) []any { row[3] = math.NaN(); return row }
+		}, rollout.Silence},
+		"the service is gone": {func(x *tried) { x.fleet.change = func([]any) []any { return nil } }, rollout.Silence},
+		"another unit": {func(x *tried) {
+			x.fleet.change = func(row []any) []any { row[3] = row[3].(float64) * 1000; return row }
+		}, rollout.NewUnit},
+		"the owner":          {func(x *tried) { x.ask("veto") }, rollout.Veto},
+		"an operator":        {func(x *tried) { x.ask("rollback") }, rollout.Operator},
+		"the file of orders": {func(x *tried) { x.named = true }, rollout.Operator},
+		"the hub was away":   {func(x *tried) { x.now = x.now.Add(90 * time.Minute) }, rollout.Silence},
+		"the store was away": {func(x *tried) {
+			x.fleet.err = errors.New("no answer")
+			for range 8 {
+				x.now = x.now.Add(10 * time.Minute)
+				_ = x.Tick(context.Background())
+			}
+			x.fleet.err = nil
+		}, rollout.Silence},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := try(t, 40, -0.03)
+			x.start(t)
+			if r := x.run(t, 14); r.State.BoundCount() == 0 {
+				t.Fatalf("nothing is bound: %s", last(r))
+			}
+			c.spoil(x)
+			if r := x.run(t, 5); last(r) != c.code || x.approved() != 0 {
+				t.Errorf("%s, approved on %d hosts, want %s", last(r), x.approved(), c.code)
+			}
+		})
+	}
+}
+
+func (x *tried) ask(what string) {
+	if err := x.Folder.Ask(context.Background(), "shop", Asked{At: x.now, By: "test", What: what}); err != nil {
+		panic(err)
+	}
+}
+
+// An indicator that never changes measures nothing: nothing is bound.
+func TestConstant(t *testing.T) {
+	x := try(t, 40, 0)
+	x.fleet.change = func(row []any) []any { row[3] = 0.01; return row }
+	x.start(t)
+	if r := x.run(t, 20); last(r) != rollout.Constant || x.approved() != 0 || len(r.State.Events) != 1 {
+		t.Errorf("%v", r.State.Events)
+	}
+}
+
+// Bins that passed without a look are taken, and nothing is decided by them.
+func TestShortAbsence(t *testing.T) {
+	x := try(t, 40, -0.15)
+	x.start(t)
+	before := x.run(t, 14)
+	x.now = x.now.Add(30 * time.Minute)
+	r := x.run(t, 1)
+	if len(r.State.Seen) != len(before.State.Seen)+4 || r.State.Ended() || r.State.Looks > before.State.Looks+1 {
+		t.Errorf("%d bins after %d, %d looks after %d, %s", len(r.State.Seen), len(before.State.Seen), r.State.Looks, before.State.Looks, last(r))
+	}
+	if r = x.run(t, 1000); r.State.Phase != rollout.Done {
+		t.Errorf("%s", last(r))
+	}
+}
+
+// Several hubs over one folder take each bin once.
+func TestReplicasOfTheHub(t *testing.T) {
+	x := try(t, 12, -0.2)
+	x.start(t)
+	var hubs []*Runner
+	for range 4 {
+		f, err := NewFolder(x.Folder.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hubs = append(hubs, &Runner{Folder: f, Store: &fleet{hosts: 12, folder: f, r: rand.New(rand.NewPCG(1, 1))}, Now: x.Now, Log: x.Log, Named: x.Named})
+	}
+	for range 30 {
+		x.now = x.now.Add(10 * time.Minute)
+		var all errgroup.Group
+		for _, h := range hubs {
+			all.Go(func() error { return h.Tick(t.Context()) })
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := x.get(t); len(r.State.Seen) != 29 {
+		t.Errorf("%d bins, want 29: one was read twice, or not at all", len(r.State.Seen))
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		service string
+		o       Options
+		spoil   func(*fleet)
+		want    string
+	}{
+		"no name":       {"", Options{}, nil, "name of a service"},
+		"no text":       {"a\xff", Options{}, nil, "name of a service"},
+		"few hosts":     {"shop", Options{}, func(f *fleet) { f.hosts = 5 }, "want 6 hosts"},
+		"none":          {"shop", Options{}, func(f *fleet) { f.hosts = 0 }, "none of its instances"},
+		"margin":        {"shop", Options{Margin: 2}, nil, "margin"},
+		"no number":     {"shop", Options{Margin: math.NaN()}, nil, "margin"},
+		"bin":           {"shop", Options{Bin: time.Second}, nil, "1m0s or more"},
+		"no figures":    {"shop", Options{Indicator: IPC}, nil, "--indicator"},
+		"bound already": {"shop", Options{}, func(f *fleet) { f.change = func(row []any) []any { row[5] = 0.1; return row } }, "nothing to compare with"},
+		"store is away": {"shop", Options{}, func(f *fleet) { f.err = errors.New("no answer") }, "no answer"},
+	} {
+		x := try(t, 12, 0)
+		if c.spoil != nil {
+			c.spoil(x.fleet)
+		}
+		if _, err := Propose(t.Context(), x.fleet, c.service, c.o, noon); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, no %q", name, err, c.want)
+		}
+	}
+}
+
+// A rollout is started once at a time, paused and resumed, and forgotten only when it has ended.
+func TestRequests(t *testing.T) {
+	x := try(t, 40, -0.15)
+	ask := func(what string) error {
+		return x.Folder.Ask(t.Context(), "shop", Asked{At: x.now, By: "test", What: what})
+	}
+	if err := ask("pause"); !errors.Is(err, ErrNone) {
+		t.Errorf("no rollout: %v", err)
+	}
+	x.start(t)
+	p, err := Propose(t.Context(), x.fleet, "shop", Options{}, x.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Folder.Start(t.Context(), p.Rollout, Asked{}); err == nil || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("twice: %v", err)
+	}
+	x.run(t, 14)
+	if err := ask("pause"); err != nil {
+		t.Error(err)
+	}
+	if ask("pause") == nil || x.Folder.Forget(t.Context(), "shop") == nil {
+		t.Error("paused twice, or forgotten on its way")
+	}
+	if r := x.run(t, 200); r.State.Ended() || r.State.Stage != 0 {
+		t.Errorf("paused: %v", r.State)
+	}
+	if err := ask("resume"); err != nil {
+		t.Error(err)
+	}
+	if r := x.run(t, 1000); r.State.Phase != rollout.Done {
+		t.Errorf("resumed: %v", r.State)
+	}
+	if err := ask("veto"); err != nil || x.approved() != 0 {
+		t.Errorf("after its end: %v, approved on %d hosts", err, x.approved())
+	}
+	if err := x.Folder.Start(t.Context(), p.Rollout, Asked{}); err == nil || !strings.Contains(err.Error(), "forget") {
+		t.Errorf("vetoed: %v", err)
+	}
+	if err := x.Folder.Forget(t.Context(), "shop"); err != nil || len(x.Folder.Orders("host-1")) != 0 {
+		t.Errorf("forgotten: %v", err)
+	}
+	x.start(t)
+	x.ask("rollback")
+	x.start(t)
+	if r := x.get(t); len(r.Earlier) != 1 || r.Earlier[0].Code != rollout.Operator || len(r.Asked) != 3 {
+		t.Errorf("%+v, %+v", r.Earlier, r.Asked)
+	}
+}
+
+// A file that is damaged, or of another version, is an error that names it. Its service has no order,
+// and others go on.
+func TestDamagedFiles(t *testing.T) {
+	x := try(t, 12, 0)
+	x.start(t)
+	file := filepath.Join(x.Folder.dir, "shop.json")
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"cut":             string(good[:len(good)/2]),
+		"empty":           "",
+		"newer":           strings.Replace(string(good), `{"schema":1`, `{"schema":2`, 1),
+		"another service": strings.Replace(string(good), `"service":"shop"`, `"service":"shap"`, 1),
+		"short":           strings.Replace(string(good), `"bound_at":[-1,`, `"bound_at":[`, 1),
+		"beyond":          strings.Replace(string(good), `"stage":-1`, `"stage":7`, 1),
+	} {
+		if text == string(good) {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := NewFolder(x.Folder.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := f.All(); err == nil || !strings.Contains(err.Error(), "shop.json") || len(all) != 0 || len(f.Orders("host-1")) != 0 {
+			t.Errorf("%s: %d rollouts, %v", name, len(all), err)
+		}
+		if err := f.Ask(t.Context(), "shop", Asked{What: "rollback"}); err == nil {
+			t.Errorf("%s: rolled back", name)
+		}
+	}
+}
+
+// Any name of a service has a file of its own.
+func TestFilesOfServices(t *testing.T) {
+	names := []string{"shop", "Shop", "a/b", "a%2Fb", "..", ".", "über", strings.Repeat("x", 500), strings.Repeat("x", 501), ".lock"}
+	var files []string
+	for _, n := range names {
+		f := fileOf(n)
+		if strings.ContainsAny(f, "/") || strings.HasPrefix(f, ".") || len(f) > 255 || slices.Contains(files, f) {
+			t.Errorf("%q has the file %q", n, f)
+		}
+		files = append(files, f)
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"homenode/internal/rollout"
+	"homenode/internal/schema"
+	"homenode/internal/store"
+	"homenode/internal/unit"
+)
+
+const (
+	// tickEvery is how often bins are looked for.
+	tickEvery = 10 * time.Second
+	// Grace is how long after its end a bin is read: agents send each minute.
+	grace = 2 * time.Minute
+	// away is how long a rollout may go on without a look. Hosts follow orders for an hour after the
+	// last pull, so that replicas are no longer bound after a longer absence of the hub.
+	away = time.Hour
+	// askLimit bounds one question.
+	askLimit = time.Minute
+	// atOnce bounds the bins that are read in one tick for a service.
+	atOnce = 200
+)
+
+// Runner carries the rollouts of a folder on.
+type Runner struct {
+	Folder *Folder
+	Store  Asker
+	// Named says whether the file of orders names a service: a person's word, which ends a rollout.
+	Named func(service string) (bool, error)
+	Now   func() time.Time
+	Log   *slog.Logger
+	// Grace is how long after its end a bin is read; 0: two minutes.
+	Grace time.Duration
+}
+
+// Run goes on until the context ends.
+func (r *Runner) Run(ctx context.Context) {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	said := ""
+	for {
+		text := ""
+		if err := r.Tick(ctx); err != nil && ctx.Err() == nil {
+			if text = err.Error(); text != said { // not every ten seconds
+				r.Log.Error("rollouts", "error", err)
+			}
+		}
+		said = text
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Tick takes all bins that have ended. A rollout that cannot go on does not hold up others.
+func (r *Runner) Tick(ctx context.Context) error {
+	all, err := r.Folder.All()
+	problems := []error{err}
+	for _, one := range all {
+		if one.State.Ended() {
+			continue
+		}
+		if named, err := r.Named(one.Service()); err != nil {
+			problems = append(problems, err)
+		} else if named {
+			problems = append(problems, r.Folder.Ask(ctx, one.Service(), Asked{At: r.Now(), By: "the file of orders", What: "rollback", Why: "it names the service"}))
+			continue
+		}
+		problems = append(problems, r.carry(ctx, one))
+	}
+	return errors.Join(problems...)
+}
+
+// carry takes the bins of one rollout that have ended, one by one. All but the last are of the past:
+// nothing is decided by them.
+func (r *Runner) carry(ctx context.Context, one Rollout) error {
+	due := r.due(one)
+	for n := 0; len(one.State.Seen) < due && n < atOnce; n++ {
+		bin := len(one.State.Seen)
+		if one.State.Phase == rollout.Widening && r.Now().Sub(one.At(bin+1)) > away {
+			return r.take(ctx, one.Service(), bin, func(x *Rollout) { x.State, _ = x.State.Stop(rollout.Silence) })
+		}
+		ask, stop := context.WithTimeout(ctx, askLimit)
+		seen, err := look(ask, r.Store, one.Service(), one.Indicator, one.At(bin), one.At(bin+1))
+		stop()
+		if err != nil {
+			return fmt.Errorf("rollout of %q: %w", one.Service(), err)
+		}
+		last := bin == due-1
+		err = r.take(ctx, one.Service(), bin, func(x *Rollout) { x.step(seen, last, r.Log) })
+		if err != nil {
+			return err
+		}
+		if one, err = r.Folder.Get(one.Service()); err != nil {
+			return err
+		}
+		if one.State.Ended() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// due is how many bins have ended long enough ago.
+func (r *Runner) due(one Rollout) int {
+	wait := grace
+	if r.Grace > 0 {
+		wait = r.Grace
+	}
+	return max(0, int(r.Now().Add(-wait).Sub(one.Began)/one.State.Plan.Bin))
+}
+
+// take changes a rollout that no other program has taken the bin of.
+func (r *Runner) take(ctx context.Context, service string, bin int, do func(*Rollout)) error {
+	return r.Folder.change(ctx, service, func(x Rollout, err error) (*Rollout, error) {
+		if err != nil || len(x.State.Seen) != bin || x.State.Ended() {
+			return nil, err
+		}
+		do(&x)
+		return &x, nil
+	})
+}
+
+// step gives the bin to the rollout.
+func (x *Rollout) step(s seen, decide bool, log *slog.Logger) {
+	at := map[rollout.Replica]instance{}
+	for _, i := range s.instances {
+		at[i.Replica] = i
+	}
+	shown := make([]unit.Opt[float64], len(x.State.Plan.Replicas))
+	observed, wanted := 0, 0
+	for i, replica := range x.State.Plan.Replicas {
+		shown[i] = at[replica].figure
+		if x.State.BoundAt[i] >= 0 {
+			wanted++
+			if at[replica].bound > 0.5 {
+				observed++
+			}
+		}
+	}
+	x.How = unit.WeakestKnown(x.How, s.how)
+	x.Observed = unit.OptOf(observed, wanted > 0)
+	if !decide {
+		x.State = x.State.Watch(shown)
+		return
+	}
+	var events []rollout.Event
+	x.State, events = x.State.Step(shown)
+	for _, e := range events {
+		log.Info("rollout", "service", schema.Name(x.Service()), "code", e.Code, "what", x.Sentence(e))
+	}
+}
+
+// Orders are what a host is told about services under rollout.
+func (r *Runner) Orders(host string) []Order { return r.Folder.Orders(host) }
+
+var _ Asker = store.Store(nil)
