@@ -183,9 +183,9 @@ func planFor(o Options) Plan {
 }
 
 // LoadSum identifies a load: the shape and everything of the mix except its
-// warm-up and repeats.
+// warm-up, repeats and the time that is measured, of which figures are rates.
 func LoadSum(m Mix, s machine.Shape) string {
-	m.Warmup, m.Repeats = 0, 0
+	m.Warmup, m.Measure, m.Repeats = 0, 0, 0
 	data, err := json.Marshal(struct {
 		Mix   Mix
 		Shape machine.Shape

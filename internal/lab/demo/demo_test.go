@@ -271,10 +271,10 @@ func TestDecisionLoadSum(t *testing.T) {
 	m, s := judgeMix(), machine.Shape{Name: "a", Nodes: []machine.ShapeNode{{CPUs: set.FromCPUs(0)}}}
 	sum := LoadSum(m, s)
 	longer, other := m, m
-	longer.Warmup, longer.Repeats = 120, 9
+	longer.Warmup, longer.Measure, longer.Repeats = 120, 16, 9
 	other.Workloads = []Workload{{Name: "svc", Kind: Sensitive, Load: "spin"}}
 	if LoadSum(longer, s) != sum || LoadSum(other, s) == sum {
-		t.Error("warm-up and repeats are not part of the load, workloads are")
+		t.Error("warm-up, measured time and repeats are not part of the load, workloads are")
 	}
 	s.Model.MHz = 99
 	if LoadSum(m, s) == sum {
