@@ -17,7 +17,6 @@ import (
 // PlanReport is what 'homenode-hub deploy plan -o json' and start write.
 type PlanReport struct {
 	Service   string               `json:"service"`
-	Owner     string               `json:"owner"`
 	Indicator deploy.Indicator     `json:"indicator"`
 	How       unit.Source          `json:"indicator_how"`
 	Replicas  int                  `json:"replica_count"`
@@ -36,7 +35,7 @@ type PlanReport struct {
 func planReport(p deploy.Proposal) PlanReport {
 	plan := p.Rollout.State.Plan
 	return PlanReport{
-		Service: plan.Service, Owner: p.Rollout.Owner, Indicator: p.Rollout.Indicator, How: p.Rollout.How, Replicas: len(plan.Replicas), Hosts: p.Hosts, Without: p.Without,
+		Service: plan.Service, Indicator: p.Rollout.Indicator, How: p.Rollout.How, Replicas: len(plan.Replicas), Hosts: p.Hosts, Without: p.Without,
 		Margin: plan.Margin, Stages: plan.Stages, Bound: p.Bounds, Shortest: p.Time[0], Longest: p.Time[1], Local: p.Local, Gain: p.Gain, GainHow: p.GainHow,
 	}
 }
@@ -87,7 +86,6 @@ type RolloutsReport struct {
 // RolloutReport is one rollout.
 type RolloutReport struct {
 	Service   string            `json:"service"`
-	Owner     string            `json:"owner"`
 	Indicator deploy.Indicator  `json:"indicator"`
 	How       unit.Source       `json:"indicator_how"`
 	Began     time.Time         `json:"began"`
@@ -120,7 +118,7 @@ func reportOfRollouts(all []deploy.Rollout) RolloutsReport {
 	for _, r := range all {
 		s := r.State
 		one := RolloutReport{
-			Service: r.Service(), Owner: r.Owner, Indicator: r.Indicator, How: r.How, Began: r.Began.UTC(), Phase: s.Phase, Stage: s.Stage + 1, Paused: s.Paused, Vetoed: r.Vetoed,
+			Service: r.Service(), Indicator: r.Indicator, How: r.How, Began: r.Began.UTC(), Phase: s.Phase, Stage: s.Stage + 1, Paused: s.Paused, Vetoed: r.Vetoed,
 			Proven: s.Proven, Replicas: len(s.Plan.Replicas), Bound: s.BoundCount(), Observed: r.Observed, Steps: []StepReport{}, Asked: append([]deploy.Asked{}, r.Asked...), Told: r.Told,
 			Earlier: append([]deploy.Earlier{}, r.Earlier...),
 		}

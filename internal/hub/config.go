@@ -57,7 +57,7 @@ type Rollouts struct {
 	Folder string `yaml:"folder"`
 	// Address that is told of each step, with https, or with http on this host. Empty: none.
 	Webhook string `yaml:"webhook"`
-	// Template of its text, such as "{{.Owner}}: {{.Service}}: {{.Sentence}}". Empty: the usual.
+	// Template of its text, such as "{{.Service}}: {{.Sentence}} ({{.By}})". Empty: the usual.
 	Message string `yaml:"message"`
 }
 

@@ -33,7 +33,7 @@ type fleet struct {
 	folder *Folder
 	r      *rand.Rand
 	err    error
-	change func(row []any) []any // of Instances: host, workload, owner, latency, how, bound
+	change func(row []any) []any // of Instances: host, workload, manager, latency, how, bound
 	asked  int
 }
 
@@ -152,31 +152,36 @@ func last(r Rollout) rollout.Code {
 // A gain is completed on all hosts, harm and nothing at all are undone. A hub that is another
 // program in each bin goes on where the last one was.
 func TestWays(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		effect   float64
 		phase    rollout.Phase
 		code     rollout.Code
 		approved int
 	}{{-0.15, rollout.Done, rollout.Complete, 40}, {0.15, rollout.RolledBack, rollout.Harm, 0}, {0, rollout.RolledBack, rollout.NoGain, 0}} {
-		x := try(t, 40, c.effect)
-		x.start(t)
-		r := x.run(t, 1000)
-		if r.State.Phase != c.phase || last(r) != c.code || x.approved() != c.approved {
-			t.Errorf("effect %v: %s, %s, approved on %d hosts, want %s, %s, %d", c.effect, r.State.Phase, last(r), x.approved(), c.phase, c.code, c.approved)
-		}
-		if r.How != unit.HowMeasured || r.Owner != "kubelet" {
-			t.Errorf("effect %v: known as %v, owner %q", c.effect, r.How, r.Owner)
-		}
-		for _, e := range r.State.Events {
-			if text := r.Sentence(e); strings.HasPrefix(text, "rolled back: "+string(e.Code)) || text == "" {
-				t.Errorf("%s is told as %q", e.Code, text)
+		t.Run(string(c.code), func(t *testing.T) {
+			t.Parallel()
+			x := try(t, 40, c.effect)
+			x.start(t)
+			r := x.run(t, 1000)
+			if r.State.Phase != c.phase || last(r) != c.code || x.approved() != c.approved {
+				t.Errorf("effect %v: %s, %s, approved on %d hosts, want %s, %s, %d", c.effect, r.State.Phase, last(r), x.approved(), c.phase, c.code, c.approved)
 			}
-		}
+			if r.How != unit.HowMeasured {
+				t.Errorf("effect %v: known as %v", c.effect, r.How)
+			}
+			for _, e := range r.State.Events {
+				if text := r.Sentence(e); strings.HasPrefix(text, "rolled back: "+string(e.Code)) || text == "" {
+					t.Errorf("%s is told as %q", e.Code, text)
+				}
+			}
+		})
 	}
 }
 
 // Only hosts of the stage are told to bind, all others are told not to.
 func TestOrdersOfAStage(t *testing.T) {
+	t.Parallel()
 	x := try(t, 40, -0.15)
 	x.start(t)
 	if n := x.approved(); n != 0 {
@@ -197,6 +202,7 @@ func TestOrdersOfAStage(t *testing.T) {
 
 // What a rollout cannot go on with is undone.
 func TestUndone(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil func(*tried)
 		code  rollout.Code
@@ -223,6 +229,7 @@ func TestUndone(t *testing.T) {
 		}, rollout.Silence},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			x := try(t, 40, -0.03)
 			x.start(t)
 			if r := x.run(t, 14); r.State.BoundCount() == 0 {
@@ -244,6 +251,7 @@ func (x *tried) ask(what string) {
 
 // An indicator that never changes measures nothing: nothing is bound.
 func TestConstant(t *testing.T) {
+	t.Parallel()
 	x := try(t, 40, 0)
 	x.fleet.change = func(row []any) []any { row[3] = 0.01; return row }
 	x.start(t)
@@ -254,6 +262,7 @@ func TestConstant(t *testing.T) {
 
 // Bins that passed without a look are taken, and nothing is decided by them.
 func TestShortAbsence(t *testing.T) {
+	t.Parallel()
 	x := try(t, 40, -0.15)
 	x.start(t)
 	before := x.run(t, 14)
@@ -269,6 +278,7 @@ func TestShortAbsence(t *testing.T) {
 
 // Several hubs over one folder take each bin once.
 func TestReplicasOfTheHub(t *testing.T) {
+	t.Parallel()
 	x := try(t, 12, -0.2)
 	x.start(t)
 	var hubs []*Runner
@@ -295,6 +305,7 @@ func TestReplicasOfTheHub(t *testing.T) {
 }
 
 func TestPlanRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		service string
 		o       Options
@@ -324,6 +335,7 @@ func TestPlanRefuses(t *testing.T) {
 
 // A rollout is started once at a time, paused and resumed, and forgotten only when it has ended.
 func TestRequests(t *testing.T) {
+	t.Parallel()
 	x := try(t, 40, -0.15)
 	ask := func(what string) error {
 		return x.Folder.Ask(t.Context(), "shop", Asked{At: x.now, By: "test", What: what})
@@ -346,7 +358,7 @@ func TestRequests(t *testing.T) {
 	if ask("pause") == nil || x.Folder.Forget(t.Context(), "shop") == nil {
 		t.Error("paused twice, or forgotten on its way")
 	}
-	if r := x.run(t, 200); r.State.Ended() || r.State.Stage != 0 {
+	if r := x.run(t, 150); r.State.Ended() || r.State.Stage != 0 {
 		t.Errorf("paused: %v", r.State)
 	}
 	if err := ask("resume"); err != nil {
@@ -375,6 +387,7 @@ func TestRequests(t *testing.T) {
 // A file that is damaged, or of another version, is an error that names it. Its service has no order,
 // and others go on.
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	x := try(t, 12, 0)
 	x.start(t)
 	file := filepath.Join(x.Folder.dir, "shop.json")
@@ -411,6 +424,7 @@ func TestDamagedFiles(t *testing.T) {
 
 // Any name of a service has a file of its own.
 func TestFilesOfServices(t *testing.T) {
+	t.Parallel()
 	names := []string{"shop", "Shop", "a/b", "a%2Fb", "..", ".", "über", strings.Repeat("x", 500), strings.Repeat("x", 501), ".lock"}
 	var files []string
 	for _, n := range names {

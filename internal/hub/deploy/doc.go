@@ -6,7 +6,7 @@
 //	store ─ one bin of each replica ─▶ Runner ─ rollout.Step ─▶ Folder: one file a service
 //	                                     │                        ├─▶ Orders: which hosts may bind it
 //	people ─ start, pause, roll back ────┼──────────────────────▶ │
-//	                                     └─ Webhook: its owner is told
+//	                                     └─ Webhook: people are told
 //
 // The file is written before an order follows from it. Several hubs may share a folder: whoever
 // comes first takes a bin, and a bin that was taken is not taken again. Nothing here reaches a

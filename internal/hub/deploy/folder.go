@@ -25,8 +25,9 @@ import (
 type Folder struct {
 	dir string
 
-	mu    sync.Mutex
-	known map[string]*entry // by file name
+	mu     sync.Mutex
+	known  map[string]*entry // by file name
+	looked time.Time         // when files were last looked at
 }
 
 type entry struct {
@@ -45,6 +46,8 @@ const (
 	mostName     = 200
 	lockWait     = 10 * time.Second
 	lockPoll     = 20 * time.Millisecond
+	// fresh is how old an order of another program may be: each request of each host asks for them.
+	fresh = time.Second
 )
 
 // ErrNone is wrapped where a service has no rollout.
@@ -100,7 +103,9 @@ func (f *Folder) Get(service string) (Rollout, error) {
 func (f *Folder) Orders(host string) []Order {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_ = f.refresh() // the runner says so
+	if time.Since(f.looked) > fresh {
+		_ = f.refresh() // the runner says so
+	}
 	var all []Order
 	for _, e := range f.known {
 		if e.err == nil {
@@ -113,6 +118,7 @@ func (f *Folder) Orders(host string) []Order {
 
 // refresh reads the files that have changed.
 func (f *Folder) refresh() error {
+	f.looked = time.Now()
 	files, err := os.ReadDir(f.dir)
 	if err != nil {
 		return fmt.Errorf("read rollouts: %w", err)
@@ -192,6 +198,7 @@ func (f *Folder) change(ctx context.Context, service string, do func(Rollout, er
 		return err
 	}
 	defer unlock()
+	defer f.stale()
 	r, err := f.read(fileOf(service))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w of %q", ErrNone, service)
@@ -208,6 +215,13 @@ func (f *Folder) change(ctx context.Context, service string, do func(Rollout, er
 		return fmt.Errorf("write a rollout: %w", err)
 	}
 	return nil
+}
+
+// stale has the next orders look at the files.
+func (f *Folder) stale() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looked = time.Time{}
 }
 
 func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {

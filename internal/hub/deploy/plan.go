@@ -74,7 +74,7 @@ func Propose(ctx context.Context, s Asker, service string, o Options, now time.T
 	if err != nil {
 		return Proposal{}, err
 	}
-	p := Proposal{Rollout: Rollout{Schema: Schema, Indicator: o.Indicator, Owner: seen.owner, How: seen.how, Began: now.Truncate(time.Second)}}
+	p := Proposal{Rollout: Rollout{Schema: Schema, Indicator: o.Indicator, How: seen.how, Began: now.Truncate(time.Second)}}
 	bound := map[string]bool{}
 	for _, i := range seen.instances {
 		if i.bound > 0 {
@@ -138,7 +138,6 @@ type instance struct {
 // seen is what the instances of a service showed.
 type seen struct {
 	instances []instance
-	owner     string
 	how       unit.Source
 }
 
@@ -156,9 +155,6 @@ func look(ctx context.Context, s Asker, service string, i Indicator, from, until
 	known := []unit.Source{}
 	for _, row := range t.Rows {
 		x := instance{Replica: rollout.Replica{Host: schema.Name(textOf(t, row, "host")), Workload: schema.Name(textOf(t, row, "workload"))}, figure: numberOf(t, row, figure), bound: numberOf(t, row, "bound_ratio").Or(0)}
-		if out.owner == "" {
-			out.owner = textOf(t, row, "owner")
-		}
 		if x.figure.Known() {
 			known = append(known, sourceOf(t, row, how))
 		}

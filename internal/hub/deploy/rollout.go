@@ -42,8 +42,7 @@ type Rollout struct {
 	Schema    int           `json:"schema"`
 	Indicator Indicator     `json:"indicator"`
 	How       unit.Source   `json:"indicator_how"` // how the figures were known that it was shown: the weakest
-	Owner     string        `json:"owner"`
-	Began     time.Time     `json:"began"` // when its first bin begins
+	Began     time.Time     `json:"began"`         // when its first bin begins
 	State     rollout.State `json:"state"`
 	// Asked is what people asked for, oldest first.
 	Asked []Asked `json:"asked"`
@@ -51,7 +50,7 @@ type Rollout struct {
 	Vetoed bool `json:"vetoed"`
 	// Observed is how many of the replicas that should be bound were, in the last bin.
 	Observed unit.Opt[int] `json:"observed_bound_count"`
-	// Told says how far its owner was told.
+	// Told says how far the webhook was told.
 	Told Told `json:"told"`
 	// Earlier are rollouts of the same service that have ended, oldest first.
 	Earlier []Earlier `json:"earlier"`
@@ -65,7 +64,7 @@ type Asked struct {
 	Why  string    `json:"why"`
 }
 
-// Told counts events of the state that its owner was told of, or that were given up.
+// Told counts events of the state that the webhook was told of, or that were given up.
 type Told struct {
 	Events  int       `json:"event_count"`
 	GivenUp int       `json:"given_up_count"`
@@ -80,6 +79,16 @@ type Earlier struct {
 	Ended time.Time     `json:"ended"`
 	Phase rollout.Phase `json:"phase"`
 	Code  rollout.Code  `json:"code"`
+}
+
+// by is who started it.
+func (r Rollout) by() string {
+	for i := len(r.Asked) - 1; i >= 0; i-- {
+		if r.Asked[i].What == "start" {
+			return r.Asked[i].By
+		}
+	}
+	return ""
 }
 
 // Service is whose rollout it is.

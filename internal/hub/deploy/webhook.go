@@ -25,7 +25,7 @@ import (
 type Message struct {
 	Text     string            `json:"text"`
 	Service  string            `json:"service"`
-	Owner    string            `json:"owner"`
+	By       string            `json:"by"` // who started it
 	At       time.Time         `json:"at"`
 	Code     rollout.Code      `json:"code"`
 	Sentence string            `json:"sentence"`
@@ -46,7 +46,7 @@ const (
 	mostText   = 16 << 10
 )
 
-// Webhook tells owners what happened to their service.
+// Webhook tells people what happened to a service.
 type Webhook struct {
 	to     string
 	text   *template.Template
@@ -83,7 +83,7 @@ func loopback(host string) bool {
 // message is what is said of an event.
 func (r Rollout) message(e rollout.Event) Message {
 	m := Message{
-		Service: r.Service(), Owner: r.Owner, At: r.At(e.Bin).UTC(), Code: e.Code, Sentence: r.Sentence(e),
+		Service: r.Service(), By: r.by(), At: r.At(e.Bin).UTC(), Code: e.Code, Sentence: r.Sentence(e),
 		Phase: r.State.Phase, Bound: e.Bound, Replicas: len(r.State.Plan.Replicas), How: r.How,
 	}
 	if e.Evidence != nil {

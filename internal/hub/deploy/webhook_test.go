@@ -16,6 +16,7 @@ import (
 
 // Each step is told once, in order, with the configured text.
 func TestWebhook(t *testing.T) {
+	t.Parallel()
 	var got []Message
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var m Message
@@ -26,7 +27,7 @@ func TestWebhook(t *testing.T) {
 		got = append(got, m)
 	}))
 	defer server.Close()
-	w, err := NewWebhook(server.URL, "{{.Owner}}: {{.Service}} {{.Code}}")
+	w, err := NewWebhook(server.URL, "{{.By}}: {{.Service}} {{.Code}}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func TestWebhook(t *testing.T) {
 		t.Fatalf("told %d times of %d steps", len(got), len(r.State.Events))
 	}
 	for i, m := range got {
-		if m.Code != r.State.Events[i].Code || m.Text != "kubelet: shop "+string(m.Code) || m.Sentence == "" {
+		if m.Code != r.State.Events[i].Code || m.Text != "test: shop "+string(m.Code) || m.Sentence == "" {
 			t.Errorf("%d: %+v", i, m)
 		}
 	}
@@ -54,6 +55,7 @@ func TestWebhook(t *testing.T) {
 // A webhook that refuses, hangs or is not there is tried again, ever more seldom, then given up: that
 // is recorded, and the rollout went on meanwhile.
 func TestWebhookThatFails(t *testing.T) {
+	t.Parallel()
 	hanging := make(chan struct{})
 	for name, answer := range map[string]http.HandlerFunc{
 		"refuses": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
@@ -91,6 +93,7 @@ func TestWebhookThatFails(t *testing.T) {
 
 // A program that ended after it claimed a step, and before it wrote down that it was told, tells again.
 func TestToldAgainAfterACrash(t *testing.T) {
+	t.Parallel()
 	n := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { n++ }))
 	defer server.Close()
@@ -118,6 +121,7 @@ func TestToldAgainAfterACrash(t *testing.T) {
 }
 
 func TestBadWebhooks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ to, text, want string }{
 		{"", "", "https"}, {"hooks.example", "", "https"}, {"http://hooks.example/", "", "https"}, {"ftp://127.0.0.1/", "", "https"},
 		{"https://hooks.example/", "{{.Nothing}}", "Nothing"}, {"https://hooks.example/", "{{", "message"},
