@@ -435,6 +435,51 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// A host gets the orders of rollouts that are its own, with a batch and alone. Where the file names the
+// service, the file holds; without a file, and after its end, rollouts go on.
+func TestOrdersByHost(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "orders.yaml")
+	rollouts := func(host string) []hub.ServiceOrder {
+		return []hub.ServiceOrder{{Name: "shop", Approved: host == "db-7"}, {Name: "named", Approved: true}}
+	}
+	for _, text := range []string{"", "valid_for: 2h\nservices: [{name: named, approved: false}]\n", "until: 2020-01-01T00:00:00Z\nservices: [{name: named, approved: false}]\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := hub.Options{OrdersFile: file, Rollouts: rollouts}
+		if text == "" {
+			o.OrdersFile = ""
+		}
+		f := newFleet(t, 1, o)
+		versions := map[string]bool{}
+		for _, host := range []string{"db-7", "db-8"} {
+			c := f.config(host)
+			out := &Outbox{c: c, log: slog.New(slog.DiscardHandler), clock: clock{time.Now, sleep}, client: f.client(c), spool: open(t, t.TempDir(), 1<<20)}
+			b := batchOf("/x")
+			b.Run, b.Number = "r", 1
+			if err := out.spool.Add(packed(t, b)); err != nil {
+				t.Fatal(err)
+			}
+			if _, ordered, err := out.sendNext(t.Context(), true); err != nil || !ordered {
+				t.Fatalf("%s: sent with orders: %t, %v", host, ordered, err)
+			}
+			sent, _ := out.Orders()
+			if err := out.pull(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got, ok := out.Orders()
+			named := got.Services["named"].Approved != strings.HasPrefix(text, "valid_for")
+			if !ok || got.Services["shop"].Approved != (host == "db-7") || !named || got.Version != sent.Version {
+				t.Errorf("%q, %s: %+v", text, host, got)
+			}
+			versions[got.Version] = true
+		}
+		if len(versions) != 2 {
+			t.Errorf("%q: different orders have one version", text)
+		}
+	}
+}
+
 // The agent is never held up: what the disk cannot take is counted.
 func TestOfferNeverWaits(t *testing.T) {
 	o := &Outbox{queue: make(chan queued, 1), spool: open(t, t.TempDir(), 1<<20)}
