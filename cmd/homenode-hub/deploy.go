@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,6 @@ import (
 	"homenode/internal/hub"
 	"homenode/internal/hub/deploy"
 	"homenode/internal/render"
-	"homenode/internal/rollout"
 	"homenode/internal/schema"
 	"homenode/internal/store"
 )
@@ -41,13 +39,13 @@ func deployCommand() *cobra.Command {
 	return cmd
 }
 
-// folder is that of the configuration.
-func folder(file string) (hub.Config, *deploy.Folder, error) {
+// folder is that of the configuration, made if make is set.
+func folder(file string, make bool) (hub.Config, *deploy.Folder, error) {
 	c, err := readConfig(file)
 	if err != nil {
 		return c, nil, err
 	}
-	f, err := deploy.NewFolder(c.Rollouts.Folder)
+	f, err := deploy.OpenFolder(c.Rollouts.Folder, make)
 	return c, f, exit.BadInput(err)
 }
 
@@ -147,7 +145,7 @@ func (p *proposing) run(cmd *cobra.Command, service string, then func(deploy.Pro
 	if err := cli.CheckOutput(p.output); err != nil {
 		return err
 	}
-	c, f, err := folder(p.file)
+	c, f, err := folder(p.file, cmd.Name() == "start")
 	if err != nil {
 		return err
 	}
@@ -186,7 +184,7 @@ func askCommand(what, short, long string) *cobra.Command {
 		Example: "  homenode-hub deploy " + what + ` shop --why "a sale until Friday"`,
 		Args:    cli.Exactly(1, "a service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, f, err := folder(file)
+			_, f, err := folder(file, false)
 			if err != nil {
 				return err
 			}
@@ -222,7 +220,7 @@ func forgetCommand() *cobra.Command {
 		Example: "  homenode-hub deploy forget shop",
 		Args:    cli.Exactly(1, "a service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, f, err := folder(file)
+			_, f, err := folder(file, false)
 			if err != nil {
 				return err
 			}
@@ -249,7 +247,7 @@ func statusCommand() *cobra.Command {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
-			_, f, err := folder(file)
+			_, f, err := folder(file, false)
 			if err != nil {
 				return err
 			}
@@ -286,15 +284,5 @@ func statusCommand() *cobra.Command {
 
 // stateOf is a rollout's state in a few words.
 func stateOf(r deploy.Rollout) string {
-	words := []string{r.Stage(), fmt.Sprintf("%d of %s to be bound", r.State.BoundCount(), render.Count(len(r.State.Plan.Replicas), "replica"))}
-	if r.State.Paused && !r.State.Ended() {
-		words = append(words, "paused")
-	}
-	if r.State.Proven && r.State.Phase == rollout.Widening {
-		words = append(words, "gain proven")
-	}
-	if r.Vetoed {
-		words = append(words, "vetoed")
-	}
-	return strings.Join(words, ", ")
+	return fmt.Sprintf("%s, %d of %s to be bound", r.Words(), r.State.BoundCount(), render.Count(len(r.State.Plan.Replicas), "replica"))
 }

@@ -125,8 +125,8 @@ func reportOfRollouts(all []deploy.Rollout) RolloutsReport {
 		if e, ok := s.Evidence(); ok {
 			one.Evidence = &e
 		}
-		for _, e := range s.Events {
-			one.Steps = append(one.Steps, StepReport{At: r.At(e.Bin).UTC(), Code: e.Code, Bound: e.Bound, Sentence: r.Sentence(e), Evidence: e.Evidence})
+		for i, e := range s.Events {
+			one.Steps = append(one.Steps, StepReport{At: r.Times[i], Code: e.Code, Bound: e.Bound, Sentence: r.Sentence(e), Evidence: e.Evidence})
 		}
 		out.Rollouts = append(out.Rollouts, one)
 	}
@@ -165,8 +165,8 @@ func showRollout(t *render.Terminal, r deploy.Rollout) {
 		facts = append(facts, render.Fact{Name: "webhook", Text: render.Printable(r.Told.Problem)})
 	}
 	t.Facts(facts, 24)
-	for _, e := range r.State.Events {
-		t.Wrapped("", render.Date(r.At(e.Bin))+"  "+r.Sentence(e))
+	for i, e := range r.State.Events {
+		t.Wrapped("", render.Date(r.Times[i])+"  "+r.Sentence(e))
 	}
 	for _, a := range r.Asked {
 		why := ""

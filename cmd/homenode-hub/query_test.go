@@ -35,7 +35,7 @@ func hubOf(t *testing.T, change func(*hub.Config)) (file string, f fleettest.Fle
 			t.Fatal(err)
 		}
 	}
-	rollouts, err := deploy.NewFolder(t.TempDir())
+	rollouts, err := deploy.OpenFolder(t.TempDir(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 		return exit.BadInput(err)
 	}
 	defer s.Close()
-	rollouts, err := deploy.NewFolder(c.Rollouts.Folder)
+	rollouts, err := deploy.OpenFolder(c.Rollouts.Folder, true)
 	if err != nil {
 		return exit.BadInput(err)
 	}
@@ -122,7 +122,7 @@ func ordersOf(f *deploy.Folder) func(string) []hub.ServiceOrder {
 func carryOn(ctx context.Context, f *deploy.Folder, h *hub.Server, s store.Store, c hub.Config, log *slog.Logger) (end func(), err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	runner := deploy.Runner{Folder: f, Store: s, Named: h.Named, Now: time.Now, Log: log}
+	runner := deploy.Runner{Folder: f, Store: s, Named: h.Named, Away: h.ValidFor, Now: time.Now, Log: log}
 	all.Go(func() { runner.Run(ctx) })
 	if c.Rollouts.Webhook != "" {
 		w, err := deploy.NewWebhook(c.Rollouts.Webhook, c.Rollouts.Message)

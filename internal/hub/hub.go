@@ -113,6 +113,14 @@ func (h *Server) Named(service string) (bool, error) {
 	return err == nil && o.Names(service), err
 }
 
+// ValidFor is how long hosts follow the orders after they last pulled them.
+func (h *Server) ValidFor() time.Duration {
+	if o, err := h.orders.read(); err == nil {
+		return o.ValidFor
+	}
+	return usualValidFor
+}
+
 // Refusals are what was refused of late, newest first: of this replica.
 func (h *Server) Refusals() []Refusal { return h.refusals.all() }
 

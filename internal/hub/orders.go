@@ -36,6 +36,7 @@ type Orders struct {
 
 	until   time.Time
 	version string
+	names   map[string]bool
 }
 
 // ServiceOrder is what is asked for one service.
@@ -51,7 +52,8 @@ type ServiceOrder struct {
 // mostOrders bounds the file, bytes; agents bound the number of services and patterns.
 const (
 	mostOrders    = 1 << 20
-	MostOrdered   = 10_000
+	mostOrdered   = 10_000
+	mostInFile    = mostOrdered - 1000 // rollouts have the rest
 	mostOrderText = 4096
 )
 
@@ -91,10 +93,11 @@ func (o *Orders) check() (at, why string) {
 			return "until", fmt.Sprintf("it is %q: want a time such as 2026-12-31T00:00:00Z", o.Until)
 		}
 	}
-	if len(o.Services) > MostOrdered || len(o.Excluded) > MostOrdered {
-		return "", fmt.Sprintf("it has more than %d services or patterns", MostOrdered)
+	if len(o.Services) > mostInFile || len(o.Excluded) > mostInFile {
+		return "", fmt.Sprintf("it has more than %d services or patterns", mostInFile)
 	}
 	seen := map[string]bool{}
+	o.names = seen
 	for i, s := range o.Services {
 		at := fmt.Sprintf("services[%d]", i)
 		if s.Name == "" || len(s.Name) > 512 || seen[s.Name] {
@@ -116,10 +119,8 @@ func (o *Orders) check() (at, why string) {
 // Version names the content.
 func (o Orders) Version() string { return o.version }
 
-// Names says which services the orders are about.
-func (o Orders) Names(service string) bool {
-	return slices.ContainsFunc(o.Services, func(s ServiceOrder) bool { return s.Name == service })
-}
+// Names says whether the orders are about a service.
+func (o Orders) Names(service string) bool { return o.names[service] }
 
 // Message is what a host that pulls the orders now gets. rollouts are orders for services that are
 // rolled out, by host; where the file names the service, the file holds. When the file's orders have

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/combin"
+
 	"homenode/internal/experiment"
 	"homenode/internal/unit"
 )
@@ -153,6 +155,52 @@ func (s State) silent(of func(at int) bool) bool {
 		}
 	}
 	return all > 0 && 2*quiet > all
+}
+
+// fewLost is the chance below which a stage is not widened: that as many of the lost hosts are bound.
+const fewLost = 0.05
+
+// lost is the chance that as many bound hosts have lost a replica as there are, or more, if binding had
+// nothing to do with it (Fisher's exact test, one-sided). A host has lost one that showed something
+// before and nothing in the last bins. 1: no bound host has.
+func (s State) lost() float64 {
+	if len(s.Seen) < s.Plan.Silent {
+		return 1
+	}
+	type host struct{ bound, lost bool }
+	hosts := map[string]host{}
+	before, last := s.Seen[:len(s.Seen)-s.Plan.Silent], s.Seen[len(s.Seen)-s.Plan.Silent:]
+	shows := func(bins [][]unit.Opt[float64], i int) bool {
+		return slices.ContainsFunc(bins, func(bin []unit.Opt[float64]) bool { return bin[i].Known() })
+	}
+	for i, r := range s.Plan.Replicas {
+		h := hosts[r.Host]
+		h.bound = h.bound || s.BoundAt[i] >= 0
+		h.lost = h.lost || shows(before, i) && !shows(last, i)
+		hosts[r.Host] = h
+	}
+	var bound, lost, both int
+	for _, h := range hosts {
+		if h.bound {
+			bound++
+		}
+		if h.lost {
+			lost++
+		}
+		if h.bound && h.lost {
+			both++
+		}
+	}
+	if both == 0 {
+		return 1
+	}
+	chance := 0.0
+	for k := both; k <= min(bound, lost); k++ {
+		if lost-k <= len(hosts)-bound {
+			chance += math.Exp(combin.LogGeneralizedBinomial(float64(bound), float64(k)) + combin.LogGeneralizedBinomial(float64(len(hosts)-bound), float64(lost-k)) - combin.LogGeneralizedBinomial(float64(len(hosts)), float64(lost)))
+		}
+	}
+	return min(chance, 1)
 }
 
 // constant says that no replica ever showed another figure than all.

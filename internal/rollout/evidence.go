@@ -52,8 +52,7 @@ func judge(bound, others []float64, look int) (Evidence, bool) {
 		return e, false
 	}
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n1 + n2 - 2}
-	share := 6 / (math.Pi * math.Pi * float64(look) * float64(look)) // 3
-	bound1 := func(rate float64) float64 { return t.Quantile(1-rate*share) * se }
+	bound1 := func(rate float64) float64 { return t.Quantile(1-rate*share(look)) * se } // 3
 	effect := m1 - m2
 	e.Effect, e.Error = share1(effect), se
 	e.AtLeast = share1(effect - bound1(harmRate))
@@ -61,6 +60,9 @@ func judge(bound, others []float64, look int) (Evidence, bool) {
 	e.GainOver = -share1(effect + bound1(gainRate))
 	return e, true
 }
+
+// share is what one look may have of a rate: the shares of all looks add up to 1.
+func share(look int) float64 { return 6 / (math.Pi * math.Pi * float64(look) * float64(look)) }
 
 // share1 is a logarithm as a share, and a number that can be written, whatever it is.
 func share1(x float64) float64 { return math.Expm1(min(x, 100)) }

@@ -56,6 +56,7 @@ const (
 	leastLeft    = 2 // hosts that are not bound, before the last stage
 	mostReplicas = 10_000
 	mostBins     = 100_000
+	mostFigures  = 6_000_000
 )
 
 // Check refuses what cannot be carried out.
@@ -85,6 +86,8 @@ func (p Plan) Check() error {
 		return fmt.Errorf("rollout of %q: %d silent bins, %d before: want as many before, so that silence shows before anything is bound", p.Service, p.Silent, p.Before)
 	case p.Before < 2 || p.Washout < 0 || p.Least < 1 || p.Longest < p.Least || p.Silent < 1 || p.Before+p.Longest*n > mostBins:
 		return fmt.Errorf("rollout of %q: bins: %d before (2 or more), %d washed out, %d to %d a stage, %d silent: want at most %d in all", p.Service, p.Before, p.Washout, p.Least, p.Longest, p.Silent, mostBins)
+	case len(p.Replicas)*(p.Before+p.Longest*len(p.Stages)) > mostFigures:
+		return fmt.Errorf("rollout of %q: %d replicas in %d bins a stage: want at most %d figures in all: give longer bins", p.Service, len(p.Replicas), p.Longest, mostFigures)
 	}
 	return p.checkStages()
 }
@@ -100,7 +103,7 @@ func (p Plan) checkStages() error {
 			left[p.Replicas[i].Host] = true
 		}
 		if len(left) < leastLeft {
-			return fmt.Errorf("rollout of %q: stage %d binds %d of %d replicas, and leaves %d hosts to compare with: want %d: give smaller stages, or another seed", p.Service, stage+1, bound, len(order), len(left), leastLeft)
+			return fmt.Errorf("rollout of %q: stage %d binds %d of %d replicas, and leaves %d hosts to compare with: want %d: try another seed, or a service on more hosts", p.Service, stage+1, bound, len(order), len(left), leastLeft)
 		}
 	}
 	return nil

@@ -296,3 +296,59 @@ func TestRatesHoldUnderPeeking(t *testing.T) {
 		t.Error("replicas without any variation were judged")
 	}
 }
+
+// Bound replicas that end more often than others are harm, however well the others look. Replicas that
+// end everywhere are not.
+func TestLostReplicas(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		gone  func(i int, bound bool) bool
+		phase Phase
+		codes []Code
+	}{
+		{"two of five bound hosts", func(i int, bound bool) bool { return bound && i/2%5 < 2 }, RolledBack, []Code{Lost, NotSafe}},
+		{"all but one bound host", func(i int, bound bool) bool { return bound && i/2%5 < 4 }, RolledBack, []Code{Lost, Silence}},
+		{"one host in ten, bound or not", func(i int, _ bool) bool { return i/2%10 == 3 }, Done, []Code{Complete}},
+	} {
+		s := begin(t, plan(100))
+		f := fleet{effect: -0.15}
+		f.change = func(bin, i int, v unit.Opt[float64]) unit.Opt[float64] {
+			if bin > 14 && c.gone(i, s.BoundAt[i] >= 0) {
+				return unit.None[float64]()
+			}
+			return v
+		}
+		f.r = rand.New(rand.NewPCG(1, 1))
+		for range 1000 {
+			s, _ = s.Step(f.shown(s))
+		}
+		if last := s.Events[len(s.Events)-1].Code; s.Phase != c.phase || !slices.Contains(c.codes, last) {
+			t.Errorf("%s: %s, %v", c.name, s.Phase, codes(s))
+		}
+	}
+}
+
+// A stage that is held is not widened, and ends.
+func TestHeld(t *testing.T) {
+	s := run(t, begin(t, plan(40)), fleet{effect: -0.15}, 13)
+	s.Held = true
+	s = run(t, s, fleet{effect: -0.15}, 1000)
+	if last := s.Events[len(s.Events)-1]; last.Code != NotBound || s.Phase != RolledBack || s.Seen != nil {
+		t.Errorf("%v", codes(s))
+	}
+}
+
+// A gain that was proven in an early stage, and is not there in the last that can be compared, is none.
+func TestGainThatGoes(t *testing.T) {
+	s := begin(t, plan(60))
+	f := fleet{effect: -0.1, r: rand.New(rand.NewPCG(1, 1))}
+	for range 1000 {
+		if s.Stage >= 1 {
+			f.effect = 0.01
+		}
+		s, _ = s.Step(f.shown(s))
+	}
+	if s.Phase != RolledBack || !slices.Contains(codes(s), Proven) {
+		t.Errorf("%s: %v", s.Phase, codes(s))
+	}
+}

@@ -26,19 +26,23 @@ type Code string
 
 // The codes.
 const (
-	Starts   Code = "starts"   // the first replicas are bound
-	Widens   Code = "widens"   // more harm than the margin is excluded
-	Proven   Code = "proven"   // there is a gain
-	Complete Code = "complete" // all are bound, and the gain is proven
-	Harm     Code = "harm"     // it is slower
-	NoGain   Code = "no_gain"  // none was proven in the time of the last stage that can be compared
-	NotSafe  Code = "not_safe" // harm beyond the margin was not excluded in a stage's time
-	Silence  Code = "silence"  // the bound replicas show nothing
-	Constant Code = "constant" // the indicator does not depend on anything
-	NewUnit  Code = "new_unit" // all replicas changed at once by more than any load does
-	TooFew   Code = "too_few"  // replicas ended, and what is left cannot be compared
-	Veto     Code = "veto"     // its owner said so
-	Operator Code = "operator" // a person said so
+	Starts   Code = "starts"    // the first replicas are bound
+	Widens   Code = "widens"    // more harm than the margin is excluded
+	Proven   Code = "proven"    // there is a gain
+	Complete Code = "complete"  // all are bound, and the gain is proven
+	Harm     Code = "harm"      // it is slower
+	NoGain   Code = "no_gain"   // none was proven in the time of the last stage that can be compared
+	NotSafe  Code = "not_safe"  // harm beyond the margin was not excluded in a stage's time
+	Silence  Code = "silence"   // the bound replicas show nothing
+	Constant Code = "constant"  // the indicator does not depend on anything
+	NewUnit  Code = "new_unit"  // all replicas changed at once by more than any load does
+	TooFew   Code = "too_few"   // replicas ended, and what is left cannot be compared
+	Veto     Code = "veto"      // its owner said so
+	Operator Code = "operator"  // a person said so
+	Lost     Code = "lost"      // bound replicas ended more often than others
+	NotBound Code = "not_bound" // hosts that were to bind did not
+	Away     Code = "away"      // nothing was looked at for longer than orders hold
+	TooLong  Code = "too_long"  // it has as many figures as it may
 )
 
 // Event is a step of the way, with its evidence.
@@ -59,8 +63,10 @@ type State struct {
 	Since  int   `json:"stage_since_bin"`
 	Paused bool  `json:"paused"`
 	Proven bool  `json:"gain_proven"`
-	Looks  int   `json:"looks"`
-	Next   int   `json:"next_look_bin"`
+	// Held keeps it from being widened: most of the hosts that were to bind did not.
+	Held  bool `json:"held"`
+	Looks int  `json:"looks"`
+	Next  int  `json:"next_look_bin"`
 	// BoundAt is the bin from which each replica is bound, in the order of Plan.Replicas; -1: it is not.
 	BoundAt []int `json:"bound_at"`
 	// Seen has a logarithm of the indicator for each bin and replica; unknown: the replica showed none.
@@ -119,10 +125,12 @@ func (s State) Stop(why Code) (State, []Event) {
 //  1. Figures that cannot be are unknown.
 //  2. Where nothing can be judged any more, everything is undone: silence, too few replicas, an
 //     indicator that is constant or has another unit.
-//  3. Harm that is shown ends the rollout, also while it is paused. Looks come ever more seldom in a
-//     stage, each a quarter of its time after the one before: the means that are looked at change as slowly.
-//  4. A stage that has lasted long enough is widened once more harm than the margin is excluded; the
-//     last one that leaves replicas to compare with, once the gain is proven, too.
+//  3. Harm that is shown ends the rollout, also while it is paused. So do bound replicas that end more
+//     often than others: those that are left would look well. Looks come ever more seldom in a stage, each
+//     a quarter of its time after the one before: the means that are looked at change as slowly.
+//  4. A stage that has lasted long enough is widened once more harm than the margin is excluded, unless
+//     bound replicas seem to end more often; the last one that leaves replicas to compare with, once the
+//     gain is proven, and still seen, too.
 //  5. A stage that has lasted too long ends the rollout, by what a look shows then.
 func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 	if s.Ended() || len(shown) != len(s.Plan.Replicas) {
@@ -132,6 +140,9 @@ func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 	s.Seen = append(s.Seen, logs(shown)) // 1
 	if why := s.broken(); why != "" {    // 2
 		return s.back(why, nil)
+	}
+	if len(s.Seen)*len(shown) > mostFigures {
+		return s.back(TooLong, nil)
 	}
 	switch {
 	case s.Phase == Before && len(s.Seen) >= s.Plan.Before && !s.Paused:
@@ -144,7 +155,7 @@ func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 	if len(s.Seen) < s.Next {
 		return s, nil
 	}
-	s.Next = len(s.Seen) + max(1, (len(s.Seen)-s.Since)/4)
+	s.Next = len(s.Seen) + max(1, min(len(s.Seen)-s.Since, s.Plan.Longest)/4)
 	if end := s.Since + s.Plan.Longest; s.Next > end && len(s.Seen) < end {
 		s.Next = end
 	}
@@ -155,15 +166,20 @@ func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 	}
 	s.Looks++
 	var events []Event
-	if e.AtLeast > 0 { // 3
+	lost := s.lost()
+	switch { // 3
+	case e.AtLeast > 0:
 		return s.back(Harm, &e)
+	case lost < harmRate*share(s.Looks):
+		return s.back(Lost, &e)
 	}
 	if !s.Proven && e.GainOver > 0 {
 		s.Proven = true
 		events = s.note(Proven, &e)
 	}
 	judged := s.Stage == len(s.Plan.Stages)-2
-	if len(s.Seen)-s.Since >= s.Plan.Least && e.AtMost < s.Plan.Margin && (!judged || s.Proven) && !s.Paused { // 4
+	good := e.AtMost < s.Plan.Margin && lost > fewLost && (!judged || s.Proven && e.Effect < 0)
+	if good && len(s.Seen)-s.Since >= s.Plan.Least && !s.Paused && !s.Held { // 4
 		next, more := s.widen(Widens, &e)
 		return next, append(events, more...)
 	}
@@ -182,6 +198,13 @@ func (s State) Watch(shown []unit.Opt[float64]) State {
 	return s
 }
 
+// Resume ends a pause: the next bin is looked at.
+func (s State) Resume() State {
+	s.Paused = false
+	s.Next = min(s.Next, len(s.Seen)+1)
+	return s
+}
+
 // Evidence is what can be seen now. Nothing is decided by it, so it is no look.
 func (s State) Evidence() (Evidence, bool) {
 	if s.Phase != Widening || s.last() {
@@ -193,10 +216,12 @@ func (s State) Evidence() (Evidence, bool) {
 
 // late is number 5.
 func (s State) late(e *Evidence) (State, []Event) {
-	if s.Paused || len(s.Seen)-s.Since < s.Plan.Longest {
+	switch {
+	case s.Paused || len(s.Seen)-s.Since < s.Plan.Longest:
 		return s, nil
-	}
-	if e != nil && e.AtMost < s.Plan.Margin {
+	case s.Held:
+		return s.back(NotBound, e)
+	case e != nil && e.AtMost < s.Plan.Margin && s.lost() > fewLost:
 		return s.back(NoGain, e)
 	}
 	return s.back(NotSafe, e)
@@ -210,7 +235,9 @@ func (s State) finish() (State, []Event) {
 		return s, nil
 	}
 	s.Phase = Done
-	return s, s.note(Complete, nil)
+	events := s.note(Complete, nil)
+	s.Seen = nil
+	return s, events
 }
 
 func (s *State) note(code Code, e *Evidence) []Event {
@@ -238,7 +265,9 @@ func (s State) back(code Code, e *Evidence) (State, []Event) {
 	for i := range s.BoundAt {
 		s.BoundAt[i] = -1
 	}
-	return s, s.note(code, e)
+	events := s.note(code, e)
+	s.Seen = nil // nothing is decided any more
+	return s, events
 }
 
 func (s State) clone() State {

@@ -96,13 +96,11 @@ func (a *Authority) Revoke(host string) error {
 	if err := CheckHost(host); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(a.dir, revokedFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := unix.OpenShared(filepath.Join(a.dir, revokedFile), os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("revoke %s: %w", host, err)
 	}
-	if err = unix.GiveToOwner(f, a.dir); err == nil {
-		_, err = fmt.Fprintf(f, "%s %s\n", host, a.Now().UTC().Format(time.RFC3339))
-	}
+	_, err = fmt.Fprintf(f, "%s %s\n", host, a.Now().UTC().Format(time.RFC3339))
 	return errors.Join(err, f.Sync(), f.Close())
 }
 

@@ -81,7 +81,7 @@ type tried struct {
 
 func try(t *testing.T, hosts int, effect float64) *tried {
 	t.Helper()
-	f, err := NewFolder(filepath.Join(t.TempDir(), "rollouts"))
+	f, err := OpenFolder(filepath.Join(t.TempDir(), "rollouts"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func (x *tried) run(t *testing.T, most int) Rollout {
 	t.Helper()
 	for range most {
 		x.now = x.now.Add(10 * time.Minute)
-		f, err := NewFolder(x.Folder.dir)
+		f, err := OpenFolder(x.Folder.dir, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestUndone(t *testing.T) {
 		"the owner":          {func(x *tried) { x.ask("veto") }, rollout.Veto},
 		"an operator":        {func(x *tried) { x.ask("rollback") }, rollout.Operator},
 		"the file of orders": {func(x *tried) { x.named = true }, rollout.Operator},
-		"the hub was away":   {func(x *tried) { x.now = x.now.Add(90 * time.Minute) }, rollout.Silence},
+		"the hub was away":   {func(x *tried) { x.now = x.now.Add(90 * time.Minute) }, rollout.Away},
 		"the store was away": {func(x *tried) {
 			x.fleet.err = errors.New("no answer")
 			for range 8 {
@@ -226,7 +226,7 @@ func TestUndone(t *testing.T) {
 				_ = x.Tick(context.Background())
 			}
 			x.fleet.err = nil
-		}, rollout.Silence},
+		}, rollout.Away},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -283,7 +283,7 @@ func TestReplicasOfTheHub(t *testing.T) {
 	x.start(t)
 	var hubs []*Runner
 	for range 4 {
-		f, err := NewFolder(x.Folder.dir)
+		f, err := OpenFolder(x.Folder.dir, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestPlanRefuses(t *testing.T) {
 		"none":          {"shop", Options{}, func(f *fleet) { f.hosts = 0 }, "none of its instances"},
 		"margin":        {"shop", Options{Margin: 2}, nil, "margin"},
 		"no number":     {"shop", Options{Margin: math.NaN()}, nil, "margin"},
-		"bin":           {"shop", Options{Bin: time.Second}, nil, "1m0s or more"},
+		"bin":           {"shop", Options{Bin: time.Second}, nil, "5m0s to 1h0m0s"},
 		"no figures":    {"shop", Options{Indicator: IPC}, nil, "--indicator"},
 		"bound already": {"shop", Options{}, func(f *fleet) { f.change = func(row []any) []any { row[5] = 0.1; return row } }, "nothing to compare with"},
 		"store is away": {"shop", Options{}, func(f *fleet) { f.err = errors.New("no answer") }, "no answer"},
@@ -402,6 +402,12 @@ func TestDamagedFiles(t *testing.T) {
 		"another service": strings.Replace(string(good), `"service":"shop"`, `"service":"shap"`, 1),
 		"short":           strings.Replace(string(good), `"bound_at":[-1,`, `"bound_at":[`, 1),
 		"beyond":          strings.Replace(string(good), `"stage":-1`, `"stage":7`, 1),
+		"not before":      strings.Replace(string(good), `"stage":-1`, `"stage":3`, 1),
+		"no phase":        strings.Replace(string(good), `"phase":"before"`, `"phase":"between"`, 1),
+		"bound before":    strings.Replace(string(good), `"bound_at":[-1`, `"bound_at":[0`, 1),
+		"bound later":     strings.Replace(string(good), `"bound_at":[-1`, `"bound_at":[900`, 1),
+		"tries":           strings.Replace(string(good), `"try_count":0`, `"try_count":-5`, 1),
+		"times":           strings.Replace(string(good), `"event_times":null`, `"event_times":["2026-11-28T12:00:00Z"]`, 1),
 	} {
 		if text == string(good) {
 			t.Fatalf("%s: nothing was changed", name)
@@ -409,7 +415,7 @@ func TestDamagedFiles(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f, err := NewFolder(x.Folder.dir)
+		f, err := OpenFolder(x.Folder.dir, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,5 +439,101 @@ func TestFilesOfServices(t *testing.T) {
 			t.Errorf("%q has the file %q", n, f)
 		}
 		files = append(files, f)
+	}
+}
+
+// A file that cannot be read for now keeps the orders that were known, and is read again when it can be.
+func TestFileThatCannotBeReadNow(t *testing.T) {
+	t.Parallel()
+	x := try(t, 40, -0.15)
+	x.start(t)
+	x.run(t, 13)
+	file := filepath.Join(x.Folder.dir, "shop.json")
+	aside := file + ".aside"
+	if err := errors.Join(os.Rename(file, aside), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	x.Folder.stale()
+	if _, err := x.Folder.All(); err == nil || x.approved() != 4 {
+		t.Errorf("a folder in its place: %v, approved on %d hosts", err, x.approved())
+	}
+	if err := errors.Join(os.Remove(file), os.Rename(aside, file)); err != nil {
+		t.Fatal(err)
+	}
+	x.Folder.stale()
+	if all, err := x.Folder.All(); err != nil || len(all) != 1 {
+		t.Errorf("%d rollouts, %v", len(all), err)
+	}
+}
+
+// What the hub's user puts in the place of the lock is not followed, nor given away.
+func TestLockIsNoLink(t *testing.T) {
+	t.Parallel()
+	x := try(t, 12, 0)
+	other := filepath.Join(t.TempDir(), "other")
+	if err := errors.Join(os.WriteFile(other, nil, 0o600), os.Symlink(other, filepath.Join(x.Folder.dir, ".lock"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Folder.Ask(t.Context(), "shop", Asked{What: "pause"}); err == nil || errors.Is(err, ErrNone) {
+		t.Errorf("a link as lock: %v", err)
+	}
+}
+
+// Hosts that do not bind what they were told to hold a rollout, and end it.
+func TestHostsThatDoNotBind(t *testing.T) {
+	t.Parallel()
+	x := try(t, 40, 0)
+	x.fleet.change = func(row []any) []any { row[5] = 0.0; return row }
+	x.start(t)
+	r := x.run(t, 20)
+	if n, ok := r.Observed.Get(); !ok || n != 0 || !r.State.Held || r.State.Stage != 0 {
+		t.Errorf("observed %v, held %t, stage %d", r.Observed, r.State.Held, r.State.Stage)
+	}
+	if r = x.run(t, 1000); last(r) != rollout.NotBound {
+		t.Errorf("%s", last(r))
+	}
+}
+
+// Where the file of orders cannot be read, hosts get none: nothing is decided, and a rollout ends once
+// orders have ended at the hosts.
+func TestOrdersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	x := try(t, 40, -0.15)
+	x.start(t)
+	before := x.run(t, 14)
+	x.Named = func(string) (bool, error) { return false, errors.New("malformed") }
+	for range 8 {
+		x.now = x.now.Add(10 * time.Minute)
+		if x.Tick(t.Context()) == nil {
+			t.Error("no error")
+		}
+	}
+	if r := x.get(t); len(r.State.Seen) != len(before.State.Seen) {
+		t.Errorf("%d bins after %d", len(r.State.Seen), len(before.State.Seen))
+	}
+	x.Named = func(string) (bool, error) { return false, nil }
+	if r := x.run(t, 1); last(r) != rollout.Away {
+		t.Errorf("%s", last(r))
+	}
+}
+
+// Times hold whatever the bins: a washout is ten minutes, silence half an hour, a stage a day.
+func TestTimesOfBins(t *testing.T) {
+	t.Parallel()
+	for _, bin := range []time.Duration{5 * time.Minute, 7 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour} {
+		x := try(t, 12, 0)
+		p, err := Propose(t.Context(), x.fleet, "shop", Options{Bin: bin}, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := p.Rollout.State.Plan
+		for name, c := range map[string]struct {
+			bins int
+			want time.Duration
+		}{"washout": {plan.Washout, 10 * time.Minute}, "silence": {plan.Silent, 30 * time.Minute}, "before": {plan.Before, 2 * time.Hour}, "stage": {plan.Longest, 24 * time.Hour}} {
+			if took := time.Duration(c.bins) * bin; took < c.want || took > c.want+max(bin, 3*bin-c.want, 4*bin-c.want) {
+				t.Errorf("bins of %v: %s takes %v, want %v", bin, name, took, c.want)
+			}
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,17 +20,22 @@ import (
 	"time"
 
 	"homenode/internal/kernel/unix"
+	"homenode/internal/rollout"
 )
 
 // Folder has a file for each service. It is safe for concurrent use, by several programs, too.
 type Folder struct {
 	dir string
 
-	mu     sync.Mutex
-	known  map[string]*entry // by file name
-	looked time.Time         // when files were last looked at
+	reading sync.Mutex        // held while files are read
+	mu      sync.Mutex        // of what follows; never held while files are read
+	known   map[string]*entry // by file name
+	problem error
+	looked  time.Time // when files were last looked at
 }
 
+// entry is what is known of a file. err is what is wrong with its content; a file that cannot be read
+// for now keeps what was known.
 type entry struct {
 	size int64
 	time time.Time
@@ -44,7 +50,7 @@ const (
 	mostRollouts = 1000
 	mostFile     = 256 << 20
 	mostName     = 200
-	lockWait     = 10 * time.Second
+	lockWait     = 30 * time.Second
 	lockPoll     = 20 * time.Millisecond
 	// fresh is how old an order of another program may be: each request of each host asks for them.
 	fresh = time.Second
@@ -53,12 +59,30 @@ const (
 // ErrNone is wrapped where a service has no rollout.
 var ErrNone = errors.New("no rollout")
 
-// NewFolder makes the folder if it is not there.
-func NewFolder(dir string) (*Folder, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of rollouts: %w", err)
+// OpenFolder opens the folder, and makes it if make is set.
+func OpenFolder(dir string, make bool) (*Folder, error) {
+	f := &Folder{dir: dir, known: map[string]*entry{}}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && make {
+		if err := makeFolder(dir); err != nil {
+			return nil, fmt.Errorf("make the folder of rollouts: %w", err)
+		}
 	}
-	return &Folder{dir: dir, known: map[string]*entry{}}, nil
+	if _, err := os.ReadDir(dir); err != nil && (make || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, fmt.Errorf("read rollouts: %w: they are the hub's user's", err)
+	}
+	return f, nil
+}
+
+// makeFolder gives the folder to the owner of the one that it is in.
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.GiveToOwner(d, filepath.Dir(dir)), d.Close())
 }
 
 // fileOf names a service's file: a service may have any bytes, and a file's name has a bound.
@@ -73,9 +97,9 @@ func fileOf(service string) string {
 
 // All are the rollouts by service. A file that cannot be read is an error beside them.
 func (f *Folder) All() ([]Rollout, error) {
+	f.refresh()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := f.refresh()
 	var all []Rollout
 	for _, e := range f.known {
 		if e.err == nil {
@@ -83,29 +107,35 @@ func (f *Folder) All() ([]Rollout, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Rollout) int { return strings.Compare(a.Service(), b.Service()) })
-	return all, err
+	return all, f.problem
 }
 
 // Get is one service's rollout.
 func (f *Folder) Get(service string) (Rollout, error) {
+	f.refresh()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_ = f.refresh() // of other files
 	e := f.known[fileOf(service)]
 	if e == nil {
-		return Rollout{}, fmt.Errorf("%w of %q", ErrNone, service)
+		return Rollout{}, errors.Join(fmt.Errorf("%w of %q", ErrNone, service), f.problem)
 	}
 	return e.r, e.err
 }
 
-// Orders are what a host is told. A file that cannot be read says nothing: the host's own
-// configuration holds for its service.
+// Orders are what a host is told. A file whose content is wrong says nothing: the host's own
+// configuration holds for its service. While another request reads files, the last orders hold.
 func (f *Folder) Orders(host string) []Order {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.looked) > fresh {
-		_ = f.refresh() // the runner says so
+	old, first := time.Since(f.looked) > fresh, f.looked.IsZero()
+	f.mu.Unlock()
+	if first {
+		f.refresh()
+	} else if old && f.reading.TryLock() {
+		f.readFiles()
+		f.reading.Unlock()
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var all []Order
 	for _, e := range f.known {
 		if e.err == nil {
@@ -116,45 +146,79 @@ func (f *Folder) Orders(host string) []Order {
 	return all
 }
 
-// refresh reads the files that have changed.
-func (f *Folder) refresh() error {
-	f.looked = time.Now()
+func (f *Folder) refresh() {
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	f.readFiles()
+}
+
+// readFiles reads the files that have changed.
+func (f *Folder) readFiles() {
+	f.mu.Lock()
+	known := maps.Clone(f.known)
+	f.mu.Unlock()
+	next, err := f.files(known)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.problem, f.looked = err, time.Now(); next != nil {
+		f.known = next
+	}
+}
+
+// files are the entries now. nil: the folder cannot be read, and what is known stays.
+func (f *Folder) files(known map[string]*entry) (map[string]*entry, error) {
 	files, err := os.ReadDir(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]*entry{}, nil
+	}
 	if err != nil {
-		return fmt.Errorf("read rollouts: %w", err)
+		return nil, fmt.Errorf("read rollouts: %w", err)
 	}
 	var problems []error
-	there := map[string]bool{}
+	next := map[string]*entry{}
 	for _, d := range files {
-		if !strings.HasSuffix(d.Name(), ".json") || strings.HasPrefix(d.Name(), ".") {
+		name := d.Name()
+		if !strings.HasSuffix(name, ".json") || strings.HasPrefix(name, ".") {
 			continue
 		}
-		if len(there) == mostRollouts {
+		if len(next) == mostRollouts {
 			problems = append(problems, fmt.Errorf("read rollouts: %s has more than %d: forget some that have ended", f.dir, mostRollouts))
 			break
 		}
-		st, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		e, err := f.entryOf(d, known[name])
+		if e != nil {
+			next[name] = e
+			err = errors.Join(err, e.err)
 		}
-		there[d.Name()] = true
-		e := f.known[d.Name()]
-		if err == nil && (e == nil || st.Size() != e.size || !st.ModTime().Equal(e.time)) {
-			e = &entry{size: st.Size(), time: st.ModTime()}
-			e.r, e.err = f.read(d.Name())
-			e.all, e.on = e.r.approved()
-			f.known[d.Name()] = e
-		}
-		if err = errors.Join(err, e.err); err != nil {
+		if err != nil {
 			problems = append(problems, err)
 		}
 	}
-	for name := range f.known {
-		if !there[name] {
-			delete(f.known, name)
-		}
+	return next, errors.Join(problems...)
+}
+
+// entryOf is a file's entry: the known one, where it has not changed or cannot be read now.
+func (f *Folder) entryOf(d fs.DirEntry, known *entry) (*entry, error) {
+	st, err := d.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	return errors.Join(problems...)
+	if err != nil {
+		return known, fmt.Errorf("read a rollout: %w", err)
+	}
+	if known != nil && st.Size() == known.size && st.ModTime().Equal(known.time) {
+		return known, nil
+	}
+	e := &entry{size: st.Size(), time: st.ModTime()}
+	e.r, e.err = f.read(d.Name())
+	var file *fs.PathError
+	if errors.As(e.err, &file) { // nothing is known of its content
+		return known, e.err
+	}
+	if e.err == nil {
+		e.all, e.on = e.r.approved()
+	}
+	return e, nil
 }
 
 func (f *Folder) read(name string) (Rollout, error) {
@@ -176,11 +240,19 @@ func (f *Folder) read(name string) (Rollout, error) {
 // check refuses a state that no rollout comes to.
 func (r Rollout) check() error {
 	s, n := r.State, len(r.State.Plan.Replicas)
-	if r.Schema != Schema {
+	before, phases := s.Phase == rollout.Before, []rollout.Phase{rollout.Before, rollout.Widening, rollout.Done, rollout.RolledBack}
+	switch {
+	case r.Schema != Schema:
 		return fmt.Errorf("schema %d, want %d", r.Schema, Schema)
-	}
-	if !slices.Contains(Indicators, r.Indicator) || len(s.BoundAt) != n || s.Stage < -1 || s.Stage >= len(s.Plan.Stages) {
+	case !slices.Contains(Indicators, r.Indicator), !slices.Contains(phases, s.Phase), len(s.BoundAt) != n, s.Looks < 0, r.Told.Tries < 0, r.Told.Tries > mostTries, len(r.Times) != len(s.Events):
 		return errors.New("its parts do not fit each other")
+	case s.Stage < -1, s.Stage >= len(s.Plan.Stages), before != (s.Stage == -1) && s.Phase != rollout.RolledBack:
+		return fmt.Errorf("stage %d in phase %q", s.Stage, s.Phase)
+	}
+	for _, at := range s.BoundAt {
+		if at < -1 || before && at >= 0 || !s.Ended() && at > len(s.Seen) {
+			return fmt.Errorf("a replica that is bound from bin %d", at)
+		}
 	}
 	for _, bin := range s.Seen {
 		if len(bin) != n {
@@ -193,6 +265,10 @@ func (r Rollout) check() error {
 // change lets one program at a time change a service's file. do gets the rollout that is there, or
 // ErrNone, and says what to write; nil: nothing.
 func (f *Folder) change(ctx context.Context, service string, do func(Rollout, error) (*Rollout, error)) error {
+	if _, err := os.Stat(f.dir); errors.Is(err, fs.ErrNotExist) {
+		_, err := do(Rollout{}, fmt.Errorf("%w of %q", ErrNone, service))
+		return err
+	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
 		return err
@@ -208,6 +284,9 @@ func (f *Folder) change(ctx context.Context, service string, do func(Rollout, er
 		return err
 	}
 	text, err := json.Marshal(next)
+	if err == nil && len(text) > mostFile {
+		err = fmt.Errorf("write a rollout: %d bytes, at most %d can be read again", len(text), mostFile)
+	}
 	if err != nil {
 		return err
 	}
@@ -227,12 +306,9 @@ func (f *Folder) stale() {
 func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {
 	ctx, stop := context.WithTimeout(ctx, lockWait)
 	defer stop()
-	file, err := os.OpenFile(filepath.Join(f.dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := unix.OpenShared(filepath.Join(f.dir, ".lock"), 0)
 	if err != nil {
 		return nil, fmt.Errorf("lock the rollouts: %w", err)
-	}
-	if err := unix.GiveToOwner(file, f.dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the rollouts: %w", err), file.Close())
 	}
 	for {
 		ok, err := unix.TryLock(file)
@@ -262,7 +338,7 @@ func (f *Folder) Start(ctx context.Context, r Rollout, a Asked) error {
 		case !old.State.Ended():
 			return nil, fmt.Errorf("%q has a rollout under way: roll it back first", r.Service())
 		default:
-			r.Earlier, r.Asked = old.ended(), old.Asked
+			r.Earlier, r.Asked, r.Untold, r.Told = old.ended(), old.Asked, old.Untold, old.Told
 		}
 		r.note(a)
 		return &r, nil
@@ -292,3 +368,21 @@ func (f *Folder) Forget(ctx context.Context, service string) error {
 		return nil, os.Remove(filepath.Join(f.dir, fileOf(service)))
 	})
 }
+
+// alive says for how long no hub has carried rollouts on, and that one does now.
+func (f *Folder) alive(now time.Time) (time.Duration, error) {
+	path := filepath.Join(f.dir, ".alive")
+	gap := time.Duration(0)
+	if text, err := unix.ReadAtMost(path, 100); err == nil {
+		if at, err := time.Parse(time.RFC3339, string(text)); err == nil {
+			gap = now.Sub(at)
+		}
+	}
+	if gap != 0 && gap < aliveEvery && gap > -aliveEvery {
+		return max(gap, 0), nil
+	}
+	return max(gap, 0), unix.ReplaceFile(path, []byte(now.UTC().Format(time.RFC3339)))
+}
+
+// aliveEvery is how often that is written down.
+const aliveEvery = time.Minute

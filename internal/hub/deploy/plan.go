@@ -43,8 +43,18 @@ type Options struct {
 	Bin       time.Duration
 }
 
-// leastBin is one window of an agent, and some.
-const leastBin = time.Minute
+// Bounds of a bin: it is read two minutes after its end, and hosts follow orders for an hour.
+const (
+	leastBin = 5 * time.Minute
+	mostBin  = time.Hour
+)
+
+// inTime gives the plan the usual times, whatever its bins.
+func inTime(p *rollout.Plan, bin time.Duration) {
+	bins := func(d time.Duration, least int) int { return max(least, int((d+bin-1)/bin)) }
+	p.Bin, p.Before, p.Washout, p.Least = bin, bins(2*time.Hour, 4), bins(10*time.Minute, 1), 3
+	p.Silent, p.Longest = bins(30*time.Minute, 3), bins(24*time.Hour, 12)
+}
 
 // Propose plans a service's rollout from what its instances showed in the last hours.
 func Propose(ctx context.Context, s Asker, service string, o Options, now time.Time) (Proposal, error) {
@@ -65,10 +75,10 @@ func Propose(ctx context.Context, s Asker, service string, o Options, now time.T
 		plan.Seed = o.Seed
 	}
 	if o.Bin != 0 {
-		plan.Bin = o.Bin
+		inTime(&plan, max(o.Bin, time.Second))
 	}
-	if plan.Bin < leastBin {
-		return refuse("bins of %v: want %v or more, for agents send each minute", plan.Bin, leastBin)
+	if plan.Bin < leastBin || plan.Bin > mostBin {
+		return refuse("bins of %v: want %v to %v", plan.Bin, leastBin, mostBin)
 	}
 	seen, err := look(ctx, s, service, o.Indicator, now.Add(-time.Duration(plan.Before)*plan.Bin), now)
 	if err != nil {
@@ -90,7 +100,7 @@ func Propose(ctx context.Context, s Asker, service string, o Options, now time.T
 	case len(seen.instances) == 0:
 		return refuse("none of its instances was seen in the last %v", time.Duration(plan.Before)*plan.Bin)
 	case len(bound) > 0:
-		return refuse("it was bound on %d hosts in the last %v, which leaves nothing to compare with: set 'approved: false' for it, and come back", len(bound), time.Duration(plan.Before)*plan.Bin)
+		return refuse("it was bound on %d hosts in the last %v, which leaves nothing to compare with: set 'approved: false' for it where its hosts' configuration approves it, and come back", len(bound), time.Duration(plan.Before)*plan.Bin)
 	case p.Without > len(plan.Replicas):
 		return refuse("%d of its %d instances do not show the indicator %q: name another with --indicator, or have their agents read it ('latency_file')", p.Without, len(seen.instances), o.Indicator)
 	}

@@ -50,8 +50,11 @@ type Rollout struct {
 	Vetoed bool `json:"vetoed"`
 	// Observed is how many of the replicas that should be bound were, in the last bin.
 	Observed unit.Opt[int] `json:"observed_bound_count"`
-	// Told says how far the webhook was told.
-	Told Told `json:"told"`
+	// Times are when each event of the state happened.
+	Times []time.Time `json:"event_times"`
+	// Untold are what the webhook was not told yet, oldest first, and Told how that goes.
+	Untold []Message `json:"untold"`
+	Told   Told      `json:"told"`
 	// Earlier are rollouts of the same service that have ended, oldest first.
 	Earlier []Earlier `json:"earlier"`
 }
@@ -64,11 +67,11 @@ type Asked struct {
 	Why  string    `json:"why"`
 }
 
-// Told counts events of the state that the webhook was told of, or that were given up.
+// Told says what the webhook was told.
 type Told struct {
-	Events  int       `json:"event_count"`
+	Count   int       `json:"told_count"`
 	GivenUp int       `json:"given_up_count"`
-	Tries   int       `json:"try_count"` // of the next one
+	Tries   int       `json:"try_count"` // of the oldest that was not told
 	Next    time.Time `json:"next_try"`
 	Problem string    `json:"problem"` // of the last try; "": none
 }
@@ -103,7 +106,17 @@ func (r Rollout) At(bin int) time.Time {
 const (
 	mostAsked   = 1000
 	mostEarlier = 20
+	mostUntold  = 100
 )
+
+// stamp says when events happened that have no time yet, and has them told.
+func (r *Rollout) stamp(now time.Time) {
+	for i := len(r.Times); i < len(r.State.Events); i++ {
+		r.Times = append(r.Times, now.UTC().Truncate(time.Second))
+		r.Untold = append(r.Untold, r.message(i))
+	}
+	r.Untold = r.Untold[max(0, len(r.Untold)-mostUntold):]
+}
 
 // ask does what a person asks for.
 func (r *Rollout) ask(a Asked) error {
@@ -127,7 +140,11 @@ func (r *Rollout) ask(a Asked) error {
 	default:
 		return fmt.Errorf("a rollout cannot %q", a.What)
 	}
+	if a.What == "resume" {
+		r.State = r.State.Resume()
+	}
 	r.note(a)
+	r.stamp(a.At)
 	return nil
 }
 
@@ -138,9 +155,9 @@ func (r *Rollout) note(a Asked) {
 
 // ended is the rollout as one of the earlier ones.
 func (r Rollout) ended() []Earlier {
-	e := Earlier{Began: r.Began, Ended: r.At(len(r.State.Seen)), Phase: r.State.Phase}
+	e := Earlier{Began: r.Began, Phase: r.State.Phase}
 	if n := len(r.State.Events); n > 0 {
-		e.Code = r.State.Events[n-1].Code
+		e.Code, e.Ended = r.State.Events[n-1].Code, r.Times[n-1]
 	}
 	all := append(r.Earlier[:len(r.Earlier):len(r.Earlier)], e)
 	return all[max(0, len(all)-mostEarlier):]

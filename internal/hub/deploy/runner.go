@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"homenode/internal/rollout"
 	"homenode/internal/schema"
-	"homenode/internal/store"
 	"homenode/internal/unit"
 )
 
@@ -20,9 +20,6 @@ const (
 	tickEvery = 10 * time.Second
 	// Grace is how long after its end a bin is read: agents send each minute.
 	grace = 2 * time.Minute
-	// away is how long a rollout may go on without a look. Hosts follow orders for an hour after the
-	// last pull, so that replicas are no longer bound after a longer absence of the hub.
-	away = time.Hour
 	// askLimit bounds one question.
 	askLimit = time.Minute
 	// atOnce bounds the bins that are read in one tick for a service.
@@ -33,6 +30,9 @@ const (
 type Runner struct {
 	Folder *Folder
 	Store  Asker
+	// Away is how long hosts follow orders after the last pull. After a longer absence of all hubs, of
+	// the store or of the orders, replicas may no longer be bound; nil: an hour.
+	Away func() time.Duration
 	// Named says whether the file of orders names a service: a person's word, which ends a rollout.
 	Named func(service string) (bool, error)
 	Now   func() time.Time
@@ -66,29 +66,45 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) Tick(ctx context.Context) error {
 	all, err := r.Folder.All()
 	problems := []error{err}
+	all = slices.DeleteFunc(all, func(x Rollout) bool { return x.State.Ended() })
+	if len(all) == 0 {
+		return err
+	}
 	for _, one := range all {
-		if one.State.Ended() {
-			continue
+		named, err := r.Named(one.Service())
+		if err != nil { // hosts get no orders now
+			return errors.Join(append(problems, err)...)
 		}
-		if named, err := r.Named(one.Service()); err != nil {
-			problems = append(problems, err)
-		} else if named {
+		if named {
 			problems = append(problems, r.Folder.Ask(ctx, one.Service(), Asked{At: r.Now(), By: "the file of orders", What: "rollback", Why: "it names the service"}))
-			continue
 		}
-		problems = append(problems, r.carry(ctx, one))
+	}
+	gap, err := r.Folder.alive(r.Now())
+	problems = append(problems, err)
+	for _, one := range all {
+		problems = append(problems, r.carry(ctx, one, gap > r.away()))
 	}
 	return errors.Join(problems...)
 }
 
+func (r *Runner) away() time.Duration {
+	if r.Away != nil {
+		return r.Away()
+	}
+	return time.Hour
+}
+
 // carry takes the bins of one rollout that have ended, one by one. All but the last are of the past:
 // nothing is decided by them.
-func (r *Runner) carry(ctx context.Context, one Rollout) error {
+func (r *Runner) carry(ctx context.Context, one Rollout, away bool) error {
 	due := r.due(one)
-	for n := 0; len(one.State.Seen) < due && n < atOnce; n++ {
+	for n := 0; n < atOnce; n++ {
 		bin := len(one.State.Seen)
-		if one.State.Phase == rollout.Widening && r.Now().Sub(one.At(bin+1)) > away {
-			return r.take(ctx, one.Service(), bin, func(x *Rollout) { x.State, _ = x.State.Stop(rollout.Silence) })
+		if one.State.Phase == rollout.Widening && (away || r.Now().Sub(one.At(bin+1)) > r.away()+one.State.Plan.Bin) {
+			return r.take(ctx, one.Service(), bin, func(x *Rollout) { x.State, _ = x.State.Stop(rollout.Away) })
+		}
+		if bin >= due || one.State.Ended() {
+			return nil
 		}
 		ask, stop := context.WithTimeout(ctx, askLimit)
 		seen, err := look(ask, r.Store, one.Service(), one.Indicator, one.At(bin), one.At(bin+1))
@@ -103,9 +119,6 @@ func (r *Runner) carry(ctx context.Context, one Rollout) error {
 		}
 		if one, err = r.Folder.Get(one.Service()); err != nil {
 			return err
-		}
-		if one.State.Ended() {
-			return nil
 		}
 	}
 	return nil
@@ -127,6 +140,7 @@ func (r *Runner) take(ctx context.Context, service string, bin int, do func(*Rol
 			return nil, err
 		}
 		do(&x)
+		x.stamp(r.Now())
 		return &x, nil
 	})
 }
@@ -141,7 +155,7 @@ func (x *Rollout) step(s seen, decide bool, log *slog.Logger) {
 	observed, wanted := 0, 0
 	for i, replica := range x.State.Plan.Replicas {
 		shown[i] = at[replica].figure
-		if x.State.BoundAt[i] >= 0 {
+		if from := x.State.BoundAt[i]; from >= 0 && from+x.State.Plan.Washout <= len(x.State.Seen) {
 			wanted++
 			if at[replica].bound > 0.5 {
 				observed++
@@ -150,6 +164,7 @@ func (x *Rollout) step(s seen, decide bool, log *slog.Logger) {
 	}
 	x.How = unit.WeakestKnown(x.How, s.how)
 	x.Observed = unit.OptOf(observed, wanted > 0)
+	x.State.Held = 2*observed < wanted
 	if !decide {
 		x.State = x.State.Watch(shown)
 		return
@@ -160,8 +175,3 @@ func (x *Rollout) step(s seen, decide bool, log *slog.Logger) {
 		log.Info("rollout", "service", schema.Name(x.Service()), "code", e.Code, "what", x.Sentence(e))
 	}
 }
-
-// Orders are what a host is told about services under rollout.
-func (r *Runner) Orders(host string) []Order { return r.Folder.Orders(host) }
-
-var _ Asker = store.Store(nil)

@@ -4,6 +4,7 @@ package deploy
 
 import (
 	"fmt"
+	"strings"
 
 	"homenode/internal/render"
 	"homenode/internal/rollout"
@@ -33,6 +34,10 @@ func (r Rollout) Sentence(e rollout.Event) string {
 		rollout.TooFew:   "most of the replicas to compare with show nothing any more",
 		rollout.Veto:     "its owner said no",
 		rollout.Operator: "it was asked for",
+		rollout.Lost:     "bound replicas ended more often than others",
+		rollout.NotBound: "most of the hosts that were to bind it did not, in the time of a stage",
+		rollout.Away:     "hub, store or orders were away for longer than orders hold, so hosts may not have been bound",
+		rollout.TooLong:  "it went on for longer than its figures can be kept",
 	}[e.Code]
 	return "rolled back: " + render.Or(why, string(e.Code)) + r.shown(e)
 }
@@ -60,6 +65,24 @@ func Worse(x float64) string {
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
+
+// Words say in a few words where it is.
+func (r Rollout) Words() string {
+	words := []string{r.Stage()}
+	if r.State.Paused && !r.State.Ended() {
+		words = append(words, "paused")
+	}
+	if r.State.Held && !r.State.Ended() {
+		words = append(words, "held: hosts do not bind it")
+	}
+	if r.State.Proven && r.State.Phase == rollout.Widening {
+		words = append(words, "gain proven")
+	}
+	if r.Vetoed {
+		words = append(words, "vetoed")
+	}
+	return strings.Join(words, ", ")
+}
 
 // Stage says where it is, such as "stage 2 of 4".
 func (r Rollout) Stage() string {

@@ -42,8 +42,9 @@ const UsualMessage = "homenode, rollout of {{.Service}}: {{.Sentence}}."
 const (
 	postLimit  = 10 * time.Second
 	mostTries  = 6 // over two hours
-	firstRetry = time.Minute
+	firstRetry = 4 * time.Minute
 	mostText   = 16 << 10
+	staleAfter = 24 * time.Hour // what could not be told for so long is no news
 )
 
 // Webhook tells people what happened to a service.
@@ -81,9 +82,10 @@ func loopback(host string) bool {
 }
 
 // message is what is said of an event.
-func (r Rollout) message(e rollout.Event) Message {
+func (r Rollout) message(i int) Message {
+	e := r.State.Events[i]
 	m := Message{
-		Service: r.Service(), By: r.by(), At: r.At(e.Bin).UTC(), Code: e.Code, Sentence: r.Sentence(e),
+		Service: r.Service(), By: r.by(), At: r.Times[i], Code: e.Code, Sentence: r.Sentence(e),
 		Phase: r.State.Phase, Bound: e.Bound, Replicas: len(r.State.Plan.Replicas), How: r.How,
 	}
 	if e.Evidence != nil {
@@ -145,7 +147,7 @@ func (w *Webhook) Tick(ctx context.Context, f *Folder, now func() time.Time) err
 	all, _ := f.All() // the runner says what cannot be read
 	var problems []error
 	for _, r := range all {
-		if r.Told.Events < len(r.State.Events) && !r.Told.Next.After(now()) {
+		if len(r.Untold) > 0 && !r.Told.Next.After(now()) {
 			problems = append(problems, w.tell(ctx, f, r.Service(), now))
 		}
 	}
@@ -156,15 +158,17 @@ func (w *Webhook) Tick(ctx context.Context, f *Folder, now func() time.Time) err
 // the claim, after which another try follows: an event may be told twice, and is not lost.
 func (w *Webhook) tell(ctx context.Context, f *Folder, service string, now func() time.Time) error {
 	var m *Message
-	number := 0
 	err := f.change(ctx, service, func(r Rollout, err error) (*Rollout, error) {
-		if err != nil || r.Told.Events >= len(r.State.Events) || r.Told.Next.After(now()) {
-			return nil, err
+		for len(r.Untold) > 0 && now().Sub(r.Untold[0].At) > staleAfter {
+			r.Untold = r.Untold[1:]
+			r.Told = Told{Count: r.Told.Count, GivenUp: r.Told.GivenUp + 1, Problem: "it could not be told for a day"}
 		}
-		one := r.message(r.State.Events[r.Told.Events])
-		m, number = &one, r.Told.Events
+		if err != nil || len(r.Untold) == 0 || r.Told.Next.After(now()) {
+			return &r, err
+		}
+		m = &r.Untold[0]
+		r.Told.Next = now().Add(firstRetry << r.Told.Tries)
 		r.Told.Tries++
-		r.Told.Next = now().Add(firstRetry << (r.Told.Tries - 1))
 		return &r, nil
 	})
 	if err != nil || m == nil {
@@ -172,14 +176,16 @@ func (w *Webhook) tell(ctx context.Context, f *Folder, service string, now func(
 	}
 	failed := w.post(ctx, *m)
 	err = f.change(ctx, service, func(r Rollout, err error) (*Rollout, error) {
-		if err != nil || r.Told.Events != number {
+		if err != nil || len(r.Untold) == 0 || r.Untold[0] != *m {
 			return nil, err
 		}
 		switch {
 		case failed == nil:
-			r.Told = Told{Events: number + 1, GivenUp: r.Told.GivenUp}
+			r.Untold = r.Untold[1:]
+			r.Told = Told{Count: r.Told.Count + 1, GivenUp: r.Told.GivenUp}
 		case r.Told.Tries >= mostTries:
-			r.Told = Told{Events: number + 1, GivenUp: r.Told.GivenUp + 1, Problem: failed.Error()}
+			r.Untold = r.Untold[1:]
+			r.Told = Told{Count: r.Told.Count, GivenUp: r.Told.GivenUp + 1, Problem: failed.Error()}
 		default:
 			r.Told.Problem = failed.Error()
 		}

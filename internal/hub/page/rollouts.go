@@ -5,7 +5,6 @@ package page
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"homenode/internal/hub/deploy"
 	"homenode/internal/render"
@@ -37,24 +36,13 @@ func rollouts(s *site, r *request) (content, error) {
 		}
 		t.Rows = append(t.Rows, []cell{
 			{Text: render.Printable(one.Service()), Head: true, Left: true, To: r.link("/rollout", "service", one.Service())},
-			{Text: stateOf(one), Left: true},
+			{Text: one.Words(), Left: true},
 			{Text: fmt.Sprintf("%d of %d", one.State.BoundCount(), len(one.State.Plan.Replicas)), Left: true},
 			{Text: string(one.Indicator), Small: one.How.String(), Left: true}, shown, last,
 		})
 	}
 	c.Tables, c.Notes = []table{t}, append(c.Notes, rolloutNote)
 	return c, nil
-}
-
-func stateOf(r deploy.Rollout) string {
-	words := []string{r.Stage()}
-	if r.State.Paused && !r.State.Ended() {
-		words = append(words, "paused")
-	}
-	if r.Vetoed {
-		words = append(words, "vetoed")
-	}
-	return strings.Join(words, ", ")
 }
 
 // rolloutOf is one, with every step.
@@ -67,7 +55,7 @@ func rolloutOf(s *site, r *request) (content, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Lead = stateOf(one) + "."
+	c.Lead = one.Words() + "."
 	add := func(name, text string) { c.Facts = append(c.Facts, render.Fact{Name: name, Text: text}) }
 	add("compared by", fmt.Sprintf("%s (%s)", one.Indicator, one.How))
 	add("to be bound", fmt.Sprintf("%d of %s", one.State.BoundCount(), render.Count(len(one.State.Plan.Replicas), "replica")))
@@ -84,7 +72,7 @@ func rolloutOf(s *site, r *request) (content, error) {
 	steps := table{Caption: "Steps", Class: "told", Empty: "Nothing happened yet: its replicas are watched before the first one is bound.", Heads: heads("when", "what", "why", "bound")}
 	for i := len(one.State.Events) - 1; i >= 0; i-- {
 		e := one.State.Events[i]
-		steps.Rows = append(steps.Rows, []cell{{Text: render.Date(one.At(e.Bin)), Head: true, Class: "when"}, {Text: string(e.Code), Left: true}, {Text: one.Sentence(e), Left: true, Class: "why"}, {Text: render.Integer(e.Bound)}})
+		steps.Rows = append(steps.Rows, []cell{{Text: render.Date(one.Times[i]), Head: true, Class: "when"}, {Text: string(e.Code), Left: true}, {Text: one.Sentence(e), Left: true, Class: "why"}, {Text: render.Integer(e.Bound)}})
 	}
 	asked := table{Caption: "Asked for", Class: "told", Heads: heads("when", "what", "why", "by")}
 	for i := len(one.Asked) - 1; i >= 0; i-- {

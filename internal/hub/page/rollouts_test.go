@@ -57,7 +57,11 @@ func madeUp() listed {
 			}
 			s, _ = s.Step(shown)
 		}
-		all = append(all, deploy.Rollout{Schema: deploy.Schema, Indicator: deploy.Latency, How: unit.HowMeasured, Began: noon.Add(-8 * time.Hour), State: s,
+		var times []time.Time
+		for _, e := range s.Events {
+			times = append(times, noon.Add(-8*time.Hour+time.Duration(e.Bin)*p.Bin))
+		}
+		all = append(all, deploy.Rollout{Times: times, Schema: deploy.Schema, Indicator: deploy.Latency, How: unit.HowMeasured, Began: noon.Add(-8 * time.Hour), State: s,
 			Observed: unit.OptOf(s.BoundCount(), s.BoundCount() > 0), Asked: []deploy.Asked{{At: noon.Add(-8 * time.Hour), By: "ada", What: "start", Why: c.why}}, Told: deploy.Told{Problem: c.why}})
 	}
 	return all

@@ -27,6 +27,23 @@ func GiveToOwner(f *os.File, dir string) error {
 	return f.Chown(int(owner.Uid), int(owner.Gid))
 }
 
+// OpenShared opens a file that root and a service's user write, such as a lock, and makes it if it is
+// not there. Only what it has made itself is given away, and it follows no link: the folder is the
+// service's.
+func OpenShared(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|flag, 0o600)
+	if err == nil {
+		if err := GiveToOwner(f, filepath.Dir(path)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
+	}
+	if !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|flag, 0)
+}
+
 // ReplaceFile writes a private file so that a crash leaves the old one or the new one.
 func ReplaceFile(path string, text []byte) (err error) {
 	dir := filepath.Dir(path)
