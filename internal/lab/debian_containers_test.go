@@ -115,7 +115,7 @@ func bindContainer(t *testing.T, g *Guest, c runtimeCase) {
 		t.Errorf("moved %d bytes before its nodes were set, and %d pages inside; the agent's log:\n%s", movedIn(log), inside, log)
 	}
 	cpus, moved, mems := strings.Index(log, "cpuset.cpus = 0-1"), strings.Index(log, "step=move-pages"), strings.Index(log, "cpuset.mems = 0")
-	if cpus < 0 || moved < cpus || mems < moved {
+	if cpus < 0 || moved < 0 || mems < cpus || mems < moved { // CPUs or memory first, by the way that was chosen
 		t.Errorf("the order is wrong: CPUs at %d, moves at %d, nodes at %d:\n%s", cpus, moved, mems, log)
 	}
 	if now := mustRun(t, g, "sh", "-c", c.show(cg)); now != "0-1\n0\n" {
