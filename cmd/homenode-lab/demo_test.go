@@ -127,7 +127,7 @@ func TestDemoProgress(t *testing.T) {
 func TestDemoInterruptedLeavesNothing(t *testing.T) {
 	bin, built, temp, out := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "demo")
 	started := filepath.Join(bin, "pid")
-	script := "#!/bin/sh\necho $$ > " + started + ".new\nmv " + started + ".new " + started + "\nexec sleep 1000\n"
+	script := "#!/bin/sh\necho $$ > " + started + ".$$\nmv " + started + ".$$ " + started + "\nexec sleep 1000\n" // two guests may start at once
 	for path, text := range map[string]string{
 		filepath.Join(bin, "qemu-system-x86_64"):   script,
 		filepath.Join(built, "vmlinuz"):            "",
