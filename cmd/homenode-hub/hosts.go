@@ -127,7 +127,8 @@ func ordersCommand() *cobra.Command {
 		Use:   "orders [FILE]",
 		Short: "Check a file of orders, and show what a host gets",
 		Long: "Checks the orders of the configuration, or a file, and shows what a host that pulls them now gets. The\n" +
-			"hub reads its file again when it changes, so a checked copy that replaces the file needs no restart.",
+			"hub reads its file again when it changes, so a checked copy that replaces the file needs no restart. Services\n" +
+			"that are rolled out have orders of their own: 'homenode-hub deploy status' shows them.",
 		Example: "  homenode-hub orders new-orders.yaml",
 		Args:    atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -68,7 +68,7 @@ func OpenFolder(dir string, make bool) (*Folder, error) {
 		}
 	}
 	if _, err := os.ReadDir(dir); err != nil && (make || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, fmt.Errorf("read rollouts: %w: they are the hub's user's", err)
+		return nil, fmt.Errorf("read rollouts: %w: run it as root or as the hub's user", err)
 	}
 	return f, nil
 }
