@@ -184,10 +184,7 @@ func showOrders(cmd *cobra.Command, r OrdersReport) error {
 		return p.Flush(cmd.OutOrStdout(), "orders")
 	}
 	p.Wrapped("", fmt.Sprintf("orders %s: a host that pulls them now follows them until %s", r.Version, r.Until.Format(time.DateTime)))
-	var t render.Table
-	for _, head := range []string{"SERVICE", "APPROVED", "TARGET"} {
-		t.Columns = append(t.Columns, render.Column{Head: head, Left: true})
-	}
+	t := render.LeftTable("SERVICE", "APPROVED", "TARGET")
 	for _, s := range r.Services {
 		target := "the host's"
 		if ratio, ok := s.Target.Get(); ok {

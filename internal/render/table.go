@@ -29,6 +29,14 @@ type Table struct {
 	Gap  int // between columns; 0: two
 }
 
+// LeftTable is a table of words and figures, all left-aligned.
+func LeftTable(heads ...string) (t Table) {
+	for _, h := range heads {
+		t.Columns = append(t.Columns, Column{Head: h, Left: true})
+	}
+	return t
+}
+
 // TableOf has figures under the heads; the first keys columns are names. A name is cut to
 // name columns, another cell to cell columns.
 func TableOf(keys, name, cell int, heads ...string) Table {

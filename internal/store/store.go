@@ -93,6 +93,23 @@ func (t Table) Cell(row []any, name string) any {
 	return nil
 }
 
+// Text is a cell that is a text; "" where it is none.
+func (t Table) Text(row []any, name string) string {
+	text, _ := t.Cell(row, name).(string)
+	return text
+}
+
+// Number is a cell that is a number, as a float.
+func (t Table) Number(row []any, name string) (float64, bool) {
+	switch v := t.Cell(row, name).(type) {
+	case float64:
+		return v, v == v
+	case int64:
+		return float64(v), true
+	}
+	return 0, false
+}
+
 // Column is a column of a table. Its unit is "" for text and counts, "1" for ratios, "CPUs"
 // for CPUs' worth of time.
 type Column struct {

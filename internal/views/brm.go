@@ -59,7 +59,7 @@ func tenths(s threadagent.Summary, m machine.Machine) render.Table {
 	for _, n := range m.Nodes {
 		heads = append(heads, fmt.Sprintf("CPU NODE %d", n.ID))
 	}
-	t := tableOf(append(heads, "PENALTY", field.LocalAccess.Head)...)
+	t := render.LeftTable(append(heads, "PENALTY", field.LocalAccess.Head)...)
 	for _, p := range s.Processes {
 		t.Add(tenth(p, "first", p.First)...)
 		t.Add(tenth(p, "last", p.Last)...)

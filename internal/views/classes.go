@@ -28,7 +28,7 @@ func Classes(w io.Writer, r interference.Result, own string, calibrated bool) er
 		right = "Without constants of this machine, classes of workloads that were seen with less of a cache rest on simulated machines."
 	}
 	fmt.Fprintf(w, "%d windows, %s to %s\nconstants: %s\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), render.Printable(from))
-	out, t := terminal(), tableOf("WORKLOAD", "CLASS", "HURT", "HARM", "REMOTE", "SENSITIVE", "HOLDS OF A CACHE", "MARGIN", "WINDOWS")
+	out, t := terminal(), render.LeftTable("WORKLOAD", "CLASS", "HURT", "HARM", "REMOTE", "SENSITIVE", "HOLDS OF A CACHE", "MARGIN", "WINDOWS")
 	var doubts []string
 	for _, wl := range r.Workloads {
 		class := string(wl.Class)

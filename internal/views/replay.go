@@ -42,7 +42,7 @@ func Replay(w io.Writer, r replay.Result, all bool) error {
 
 // sides prints the sums of the recorded decisions and of the new ones.
 func sides(r replay.Result) render.Table {
-	t := tableOf("", "BINDS", "UNBINDS", "UNBINDS/BIND", "REBINDS", "ROOM", "BOUND", "UNBOUND SHARE")
+	t := render.LeftTable("", "BINDS", "UNBINDS", "UNBINDS/BIND", "REBINDS", "ROOM", "BOUND", "UNBOUND SHARE")
 	for i, s := range []replay.Side{r.Then, r.Now} {
 		t.Add([]string{"then", "now"}[i]+": "+render.Printable(s.Name), render.Integer(s.Binds), render.Integer(s.Unbinds), render.Show(s.UnbindsPerBind, render.Ratio),
 			render.Integer(s.Rebinds), render.Integer(s.Room), render.Span(s.Bound), s.UnboundShare.String())
@@ -52,7 +52,7 @@ func sides(r replay.Result) render.Table {
 
 // decided are the workloads with a decision; same counts the others.
 func decided(r replay.Result) (t render.Table, same int) {
-	t = tableOf("WORKLOAD", "SERVICE", "BINDS", "UNBINDS", "BOUND", "→ BINDS", "UNBINDS", "BOUND")
+	t = render.LeftTable("WORKLOAD", "SERVICE", "BINDS", "UNBINDS", "BOUND", "→ BINDS", "UNBINDS", "BOUND")
 	for _, wl := range r.Workloads {
 		if wl.Then == wl.Now && wl.Then.Binds+wl.Then.Room == 0 {
 			same++

@@ -94,18 +94,9 @@ func hubLines(h *outbox.Status) (lines []string) {
 // terminal is for tables that are never cut: a line may be wider than the terminal.
 func terminal() render.Terminal { return render.TextOptions{UTF8: true}.Terminal() }
 
-// tableOf is a table of words and figures, all left-aligned.
-func tableOf(heads ...string) render.Table {
-	var t render.Table
-	for _, h := range heads {
-		t.Columns = append(t.Columns, render.Column{Head: h, Left: true})
-	}
-	return t
-}
-
 func nodeTable(w window.Window) render.Table {
 	figures := []field.Field[field.Node]{field.NodeBusy, field.NodeMemory, field.NodeFree}
-	t := tableOf("NODE", "CPUS", figures[0].Head, figures[1].Head, figures[2].Head)
+	t := render.LeftTable("NODE", "CPUS", figures[0].Head, figures[1].Head, figures[2].Head)
 	for i := range w.Nodes {
 		n := field.Node{Node: &w.Nodes[i], Window: &w}
 		row := []string{strconv.Itoa(n.ID), n.CPUs.String()}
@@ -126,7 +117,7 @@ func workloadTable(s agent.Status) render.Table {
 		}
 		return slices.Delete(row, 2, 3) // a unit's name is in its path already
 	}
-	t := tableOf(keep(heads)...)
+	t := render.LeftTable(keep(heads)...)
 	for i := range s.Workloads {
 		ws := &s.Workloads[i]
 		wl := field.Workload{Workload: &s.Window.Workloads[i], Features: &ws.Features}

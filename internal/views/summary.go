@@ -50,7 +50,7 @@ func Summary(w io.Writer, s agent.Summary) error {
 func points(v float64) string { return render.Fixed(100*v, 1) }
 
 func bindTable(s agent.Summary) render.Table {
-	t := tableOf("WOULD BIND", "SERVICE", "TO NODES", "CPU", "LOCAL NOW", "LOCAL THERE")
+	t := render.LeftTable("WOULD BIND", "SERVICE", "TO NODES", "CPU", "LOCAL NOW", "LOCAL THERE")
 	for _, b := range s.Binds[:min(len(s.Binds), mostBinds)] {
 		t.Add(render.Name(b.Workload), render.Name(b.Service), render.Name(b.Nodes.String()), ratioOr(b.CPUs, 1), ratioOr(b.Local, 100), ratioOr(b.Expected, 100))
 	}

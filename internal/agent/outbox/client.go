@@ -17,8 +17,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -136,21 +134,7 @@ func writePair(path string, certificate []byte, key crypto.Signer, both bool) er
 		}
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})...)
 	}
-	return replace(path, text)
-}
-
-// replace writes a private file: a crash leaves the old one or the new one.
-func replace(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".homenode-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // already renamed after success
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return unix.ReplaceFile(path, text)
 }
 
 // Enrol uses a token of 'homenode-hub enrol' and writes the authority and this host's
@@ -180,7 +164,7 @@ func Enrol(ctx context.Context, address, token, caFile, certificateFile string) 
 	if err != nil || len(leaf.DNSNames) != 1 {
 		return "", errors.New("the hub answered without a host's certificate")
 	}
-	err = replace(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: answer.Authority}))
+	err = unix.ReplaceFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: answer.Authority}))
 	return leaf.DNSNames[0], errors.Join(err, writePair(certificateFile, answer.Certificate, key, true))
 }
 

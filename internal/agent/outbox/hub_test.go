@@ -23,6 +23,7 @@ import (
 
 	"homenode/internal/hub"
 	"homenode/internal/hub/ca"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/store"
 	"homenode/internal/unit"
 	"homenode/internal/wire"
@@ -548,7 +549,7 @@ func TestEnrolledAgain(t *testing.T) {
 	f.ca.Now = func() time.Time { return time.Now().Add(10 * time.Second) }
 	pair, err := f.ca.Pair("db-7")
 	if err == nil {
-		err = replace(c.Certificate, pair)
+		err = unix.ReplaceFile(c.Certificate, pair)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -91,10 +91,10 @@ func (a *Authority) create() error {
 		return err
 	}
 	// The key first: an authority is there once its certificate is.
-	if err := unix.ReplaceFile(filepath.Join(a.dir, keyFile), text); err != nil {
+	if err := unix.ReplaceShared(filepath.Join(a.dir, keyFile), text); err != nil {
 		return err
 	}
-	return unix.ReplaceFile(filepath.Join(a.dir, certificateFile), CertificatePEM(der))
+	return unix.ReplaceShared(filepath.Join(a.dir, certificateFile), CertificatePEM(der))
 }
 
 func (a *Authority) read() error {

@@ -42,7 +42,7 @@ func (a *Authority) Token(host string) (string, error) {
 		return "", err
 	}
 	text := host + " " + a.Now().Add(TokenLife).UTC().Format(time.RFC3339) + "\n"
-	if err := unix.ReplaceFile(a.tokenFile(secret), []byte(text)); err != nil {
+	if err := unix.ReplaceShared(a.tokenFile(secret), []byte(text)); err != nil {
 		return "", fmt.Errorf("keep the token: %w", err)
 	}
 	return secret + "." + Fingerprint(a.cert.Raw), nil

@@ -50,7 +50,7 @@ func (s *site) recent(r *request, of func(*store.Question)) (table, error) {
 	return t, nil
 }
 
-func (r *request) eventSpecs(a answer) []spec {
+func (r *request) eventSpecs(a store.Table) []spec {
 	return []spec{
 		{name: "at", head: "when", left: true, class: func([]any) string { return "when" }, show: func(row []any) string {
 			at, _ := a.Cell(row, "at").(time.Time)
@@ -66,16 +66,16 @@ func (r *request) eventSpecs(a answer) []spec {
 
 // whatOf is "bind to nodes 1, dry run", or "set-cpus: done". A step names its workload, which has
 // a column of its own.
-func whatOf(a answer, row []any) string {
-	kind := a.text(row, "kind")
-	if name := a.text(row, "workload"); name != "" {
+func whatOf(a store.Table, row []any) string {
+	kind := a.Text(row, "kind")
+	if name := a.Text(row, "workload"); name != "" {
 		kind = strings.Replace(kind, " "+name, "", 1)
 	}
 	text := render.Or(render.Printable(kind), "unbind")
-	if nodes := a.text(row, "nodes"); nodes != "" {
+	if nodes := a.Text(row, "nodes"); nodes != "" {
 		text += " to nodes " + render.Printable(nodes)
 	}
-	if state := a.text(row, "state"); state != "" {
+	if state := a.Text(row, "state"); state != "" {
 		text += ": " + render.Printable(state)
 	}
 	if dry, _ := a.Cell(row, "dry_run").(bool); dry {

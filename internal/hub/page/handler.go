@@ -297,14 +297,14 @@ func pattern(filter string) string {
 }
 
 // ask asks about the page's time.
-func (s *site) ask(r *request, topic store.Topic, change func(*store.Question)) (answer, error) {
+func (s *site) ask(r *request, topic store.Topic, change func(*store.Question)) (store.Table, error) {
 	q := store.Question{Topic: topic, From: r.question.From, Until: r.question.Until}
 	if change != nil {
 		change(&q)
 	}
 	t, err := s.Store.Ask(r, q)
 	if err != nil {
-		return answer{}, err
+		return store.Table{}, err
 	}
-	return answer{t}, nil
+	return t, nil
 }

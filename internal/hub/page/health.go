@@ -35,7 +35,7 @@ func health(s *site, r *request) (content, error) {
 	}
 	h := s.Health()
 	c.Facts = h.Facts
-	t := table{Caption: "Refused", Class: "told", Empty: "Nothing was refused.", Heads: []head{{Text: "when", Left: true}, {Text: "what", Left: true}, {Text: "why", Left: true}, {Text: "host", Left: true}, {Text: "from", Left: true}, {Text: "times"}}}
+	t := table{Caption: "Refused", Class: "told", Empty: "Nothing was refused.", Heads: append(heads("when", "what", "why", "host", "from"), head{Text: "times"})}
 	for _, f := range h.Refusals[:min(len(h.Refusals), mostRefusals)] {
 		to := ""
 		if f.Host != "" {

@@ -38,12 +38,12 @@ func host(s *site, r *request) (content, error) {
 	return c, err
 }
 
-func (r *request) workloadSpecs(a answer, host string) []spec {
+func (r *request) workloadSpecs(a store.Table, host string) []spec {
 	return []spec{
-		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, host), small: func(row []any) string { return render.Printable(a.text(row, "name")) }},
+		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, host), small: func(row []any) string { return render.Printable(a.Text(row, "name")) }},
 		{name: "service", head: "service", left: true, link: r.toService(a)},
 		{name: "cpus", head: "CPUs", how: "cpu_how"},
-		{name: "bound", head: "bound to nodes", fixed: true, show: func(row []any) string { return render.Or(render.Printable(a.text(row, "bound")), "not bound") }},
+		{name: "bound", head: "bound to nodes", fixed: true, show: func(row []any) string { return render.Or(render.Printable(a.Text(row, "bound")), "not bound") }},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
 		{name: "cpu_by_node", head: "CPUs by node", fixed: true},
 		{name: "anon_by_node", head: "memory by node", fixed: true},
@@ -105,14 +105,14 @@ const (
 	boxesLine = 4
 )
 
-func newMachine(nodes, loads answer) machine {
+func newMachine(nodes, loads store.Table) machine {
 	var m machine
 	for i, row := range nodes.Rows[:min(len(nodes.Rows), mostBoxes)] {
-		id, _ := nodes.number(row, "node")
+		id, _ := nodes.Number(row, "node")
 		b := nodeBox{name: "node " + render.Integer(int(id)), busy: gaugeOf(nodes, row, "busy_cpus", "cpus"), memory: gaugeOf(nodes, row, "used_bytes", "memory_bytes")}
 		for _, l := range loads.Rows {
-			if all := figuresOf(loads.text(l, "cpu_by_node")); i < len(all) && all[i] >= 0.005 {
-				b.loads = append(b.loads, load{render.Printable(loads.text(l, "workload")), all[i], loads.text(l, "bound") != ""})
+			if all := figuresOf(loads.Text(l, "cpu_by_node")); i < len(all) && all[i] >= 0.005 {
+				b.loads = append(b.loads, load{render.Printable(loads.Text(l, "workload")), all[i], loads.Text(l, "bound") != ""})
 			}
 		}
 		slices.SortStableFunc(b.loads, func(x, y load) int { return int(1e6*y.cpus) - int(1e6*x.cpus) })
@@ -125,9 +125,9 @@ func newMachine(nodes, loads answer) machine {
 	return m
 }
 
-func gaugeOf(a answer, row []any, part, whole string) gauge {
-	v, ok := a.number(row, part)
-	all, okAll := a.number(row, whole)
+func gaugeOf(a store.Table, row []any, part, whole string) gauge {
+	v, ok := a.Number(row, part)
+	all, okAll := a.Number(row, whole)
 	g := gauge{text: figure(a, row, part) + " of " + figure(a, row, whole), known: ok && okAll && all > 0}
 	if g.known {
 		g.share = v / all

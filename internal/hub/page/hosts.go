@@ -76,19 +76,19 @@ const (
 	mapTop   = 18.0
 )
 
-func newHostMap(a answer, r *request) hostMap {
+func newHostMap(a store.Table, r *request) hostMap {
 	m := hostMap{request: r, cells: map[[2]int]bin{}}
 	for _, row := range a.Rows {
-		n, _ := a.number(row, "hosts")
-		apart, known := a.number(row, "apart_ratio")
-		remote, alsoKnown := a.number(row, "remote_ratio")
+		n, _ := a.Number(row, "hosts")
+		apart, known := a.Number(row, "apart_ratio")
+		remote, alsoKnown := a.Number(row, "remote_ratio")
 		if m.hosts += n; !known || !alsoKnown {
 			m.unknown += n
 			continue
 		}
 		at := [2]int{binOf(remote), binOf(apart)}
 		b := m.cells[at]
-		b.hosts, b.example = b.hosts+n, a.text(row, "example")
+		b.hosts, b.example = b.hosts+n, a.Text(row, "example")
 		m.cells[at] = b
 		m.most = max(m.most, b.hosts)
 	}
@@ -143,14 +143,14 @@ func binRange(i int) string {
 }
 
 // squares are hosts one by one, the farthest apart first.
-func squares(a answer, r *request) render.Panel {
+func squares(a store.Table, r *request) render.Panel {
 	const size, columns = 21.0, 20
 	lines := (len(a.Rows) + columns - 1) / columns
 	draw := func(c *render.Canvas) {
 		for i, row := range a.Rows {
 			x, y := float64(i%columns)*size, float64(i/columns)*size
-			name := a.text(row, "host")
-			apart, known := a.number(row, "apart_ratio")
+			name := a.Text(row, "host")
+			apart, known := a.Number(row, "apart_ratio")
 			about := fmt.Sprintf("%s: nodes %s apart, remote access ratio %s", render.Printable(name), figure(a, row, "apart_ratio"), figure(a, row, "remote_ratio"))
 			c.Link(r.link("/host", "host", name), about, func() {
 				if !known {

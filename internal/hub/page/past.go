@@ -8,13 +8,14 @@ import (
 
 	"homenode/internal/hub/query"
 	"homenode/internal/render"
+	"homenode/internal/store"
 )
 
 // mostPoints of a history: a picture is some 900 pixels wide.
 const mostPoints = 600
 
 // past draws a history. What is unknown leaves a gap.
-func (r *request) past(a answer, ofService bool) []render.Panel {
+func (r *request) past(a store.Table, ofService bool) []render.Panel {
 	ratio := r.plot(a, "", 1, render.WholePercent,
 		curve{"local_ratio", "local access ratio", "s2"}, curve{"bound_ratio", "share of the time bound", "s3 dashed"})
 	var panels []render.Panel
@@ -35,11 +36,11 @@ func (r *request) past(a answer, ofService bool) []render.Panel {
 }
 
 // howOf is how the figures of a history are known: every way that occurs.
-func howOf(a answer, column string) string {
+func howOf(a store.Table, column string) string {
 	var ways []string
 	seen := map[string]bool{}
 	for _, row := range a.Rows {
-		if how := a.text(row, column); how != "" && !seen[how] {
+		if how := a.Text(row, column); how != "" && !seen[how] {
 			seen[how] = true
 			ways = append(ways, how)
 		}
@@ -49,7 +50,7 @@ func howOf(a answer, column string) string {
 
 type curve struct{ column, name, class string }
 
-func (r *request) plot(a answer, label string, least float64, print func(float64) string, curves ...curve) render.Plot {
+func (r *request) plot(a store.Table, label string, least float64, print func(float64) string, curves ...curve) render.Plot {
 	from, until := r.question.From, r.question.Until
 	step := stepOf(until.Sub(from))
 	p := render.Plot{Wide: 540, X: render.Axis{Low: seconds(from), High: seconds(until), Step: step.Seconds(), Print: clock(step)}, Y: render.Axis{Label: label, High: least, Print: print}}
@@ -60,7 +61,7 @@ func (r *request) plot(a answer, label string, least float64, print func(float64
 			if !ok {
 				continue
 			}
-			y, known := a.number(row, c.column)
+			y, known := a.Number(row, c.column)
 			if !known {
 				y = math.NaN()
 			}
@@ -94,6 +95,6 @@ func clock(step time.Duration) func(float64) string {
 }
 
 // figure prints a cell of a column.
-func figure(a answer, row []any, name string) string {
-	return query.Cell(a.column(name).Unit, a.Cell(row, name))
+func figure(a store.Table, row []any, name string) string {
+	return query.Cell(columnOf(a, name).Unit, a.Cell(row, name))
 }

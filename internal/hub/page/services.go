@@ -25,7 +25,7 @@ func services(s *site, r *request) (content, error) {
 		return content{}, err
 	}
 	t := r.paged(r.tabled(a, []spec{
-		{name: "service", head: "service", left: true, show: func(row []any) string { return render.Or(render.Printable(a.text(row, "service")), unnamed) }, link: r.toService(a)},
+		{name: "service", head: "service", left: true, show: func(row []any) string { return render.Or(render.Printable(a.Text(row, "service")), unnamed) }, link: r.toService(a)},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
 		{name: "traffic_bytes", head: "traffic", how: "traffic_how"},
 		{name: "saved_cpu_s", head: "gain", how: "saved_how"},
@@ -44,9 +44,9 @@ func services(s *site, r *request) (content, error) {
 		Filter: "Services with this in their name", Fields: r.kept("sort"), Tables: []table{t}, Notes: []string{gainNote}}, nil
 }
 
-func (r *request) toService(a answer) func(row []any) string {
+func (r *request) toService(a store.Table) func(row []any) string {
 	return func(row []any) string {
-		name := a.text(row, "service")
+		name := a.Text(row, "service")
 		if name == "" {
 			return ""
 		}
@@ -54,13 +54,13 @@ func (r *request) toService(a answer) func(row []any) string {
 	}
 }
 
-func (r *request) toHost(a answer) func(row []any) string {
-	return func(row []any) string { return r.link("/host", "host", a.text(row, "host")) }
+func (r *request) toHost(a store.Table) func(row []any) string {
+	return func(row []any) string { return r.link("/host", "host", a.Text(row, "host")) }
 }
 
-func (r *request) toWorkload(a answer, host string) func(row []any) string {
+func (r *request) toWorkload(a store.Table, host string) func(row []any) string {
 	return func(row []any) string {
-		return r.link("/workload", "host", render.Or(a.text(row, "host"), host), "workload", a.text(row, "workload"))
+		return r.link("/workload", "host", render.Or(a.Text(row, "host"), host), "workload", a.Text(row, "workload"))
 	}
 }
 
@@ -115,9 +115,9 @@ func service(s *site, r *request) (content, error) {
 	return c, err
 }
 
-func (r *request) instanceSpecs(a answer) []spec {
+func (r *request) instanceSpecs(a store.Table) []spec {
 	return []spec{
-		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, ""), small: func(row []any) string { return render.Printable(a.text(row, "name")) }},
+		{name: "workload", head: "workload", left: true, link: r.toWorkload(a, ""), small: func(row []any) string { return render.Printable(a.Text(row, "name")) }},
 		{name: "host", head: "host", left: true, link: r.toHost(a)},
 		{name: "local_ratio", head: "local access ratio", how: "local_how", bar: true},
 		{name: "cpus", head: "CPUs", how: "cpu_how"},
@@ -128,7 +128,7 @@ func (r *request) instanceSpecs(a answer) []spec {
 }
 
 // gainFacts say what binding would save.
-func gainFacts(a answer) []render.Fact {
+func gainFacts(a store.Table) []render.Fact {
 	if len(a.Rows) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func gainFacts(a answer) []render.Fact {
 	facts := []render.Fact{}
 	add := func(name, column, how string) {
 		text := spec{name: column}.cell(a, row).Text
-		if h := a.text(row, how); h != "" && text != render.Unknown {
+		if h := a.Text(row, how); h != "" && text != render.Unknown {
 			text += " (" + h + ")"
 		}
 		facts = append(facts, render.Fact{Name: name, Text: text})

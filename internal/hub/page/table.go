@@ -16,27 +16,10 @@ import (
 // rowsOfPage is how many rows a page shows.
 const rowsOfPage = 50
 
-// answer is a table whose cells are read as what they are.
-type answer struct{ store.Table }
-
-func (a answer) text(row []any, name string) string {
-	text, _ := a.Cell(row, name).(string)
-	return text
-}
-
-func (a answer) number(row []any, name string) (float64, bool) {
-	switch v := a.Cell(row, name).(type) {
-	case float64:
-		return v, v == v
-	case int64:
-		return float64(v), true
-	}
-	return 0, false
-}
-
-func (a answer) column(name string) store.Column {
-	if i := slices.IndexFunc(a.Columns, func(c store.Column) bool { return c.Name == name }); i >= 0 {
-		return a.Columns[i]
+// columnOf is a table's column of this name.
+func columnOf(t store.Table, name string) store.Column {
+	if i := slices.IndexFunc(t.Columns, func(c store.Column) bool { return c.Name == name }); i >= 0 {
+		return t.Columns[i]
 	}
 	return store.Column{Name: name}
 }
@@ -77,7 +60,7 @@ type cell struct {
 }
 
 // tabled makes a table of an answer. sorted is the order that it has.
-func (r *request) tabled(a answer, specs []spec, sorted string) table {
+func (r *request) tabled(a store.Table, specs []spec, sorted string) table {
 	t := table{Empty: "No rows in this time."}
 	for _, s := range specs {
 		t.Heads = append(t.Heads, r.head(a, s, sorted))
@@ -95,8 +78,8 @@ func (r *request) tabled(a answer, specs []spec, sorted string) table {
 }
 
 // head is a link that sorts: the other way where the table is sorted by it.
-func (r *request) head(a answer, s spec, sorted string) head {
-	h := head{Text: s.head, About: render.Or(s.about, a.column(s.name).About), Left: s.left}
+func (r *request) head(a store.Table, s spec, sorted string) head {
+	h := head{Text: s.head, About: render.Or(s.about, columnOf(a, s.name).About), Left: s.left}
 	if s.fixed || sorted == "" {
 		return h
 	}
@@ -115,18 +98,18 @@ func (r *request) head(a answer, s spec, sorted string) head {
 	return h
 }
 
-func (s spec) cell(a answer, row []any) cell {
+func (s spec) cell(a store.Table, row []any) cell {
 	c := cell{Left: s.left}
 	if s.show != nil {
 		c.Text = s.show(row)
 	} else {
-		c.Text = query.Cell(a.column(s.name).Unit, a.Cell(row, s.name))
+		c.Text = query.Cell(columnOf(a, s.name).Unit, a.Cell(row, s.name))
 	}
 	if s.link != nil {
 		c.To = s.link(row)
 	}
 	if s.how != "" && c.Text != render.Unknown {
-		c.Small = a.text(row, s.how)
+		c.Small = a.Text(row, s.how)
 	}
 	if s.small != nil {
 		c.Small = s.small(row)
@@ -137,7 +120,7 @@ func (s spec) cell(a answer, row []any) cell {
 	if c.Text == render.Unknown {
 		c.Class = "gone"
 	}
-	if v, ok := a.number(row, s.name); ok && s.bar {
+	if v, ok := a.Number(row, s.name); ok && s.bar {
 		c.Drawn, c.Share = true, v
 	}
 	return c

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"homenode/internal/kernel/unix"
 )
 
 // Access says who may ask. The zero value lets nobody in.
@@ -74,8 +76,7 @@ func (a Access) fromLoopback(r *http.Request) bool {
 	if host, _, err := net.SplitHostPort(r.Host); err == nil {
 		name = host
 	}
-	named := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || named != nil && named.IsLoopback() || slices.Contains(a.Names, name)
+	return unix.ThisHost(strings.Trim(name, "[]")) || slices.Contains(a.Names, name)
 }
 
 func (a Access) knowsToken(r *http.Request) bool {

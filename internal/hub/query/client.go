@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/kernel/unix"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/store"
@@ -32,7 +33,7 @@ func NewClient(address, token string, c *http.Client) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.User != nil {
 		return nil, fmt.Errorf("the hub's address is %q: want one such as https://hub.example:8443", address)
 	}
-	if name := u.Hostname(); token != "" && u.Scheme == "http" && name != "localhost" && !strings.HasPrefix(name, "127.") && name != "::1" {
+	if name := u.Hostname(); token != "" && u.Scheme == "http" && !unix.ThisHost(name) {
 		return nil, fmt.Errorf("the hub's address is %q: a token is sent over https only", address)
 	}
 	own := *c

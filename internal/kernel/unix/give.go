@@ -44,19 +44,25 @@ func OpenShared(path string, flag int) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|flag, 0)
 }
 
+// ReplaceShared is ReplaceFile for a file that a service's user reads, too: what root writes is given
+// to the owner of the folder.
+func ReplaceShared(path string, text []byte) error {
+	return replace(path, text, func(f *os.File) error { return GiveToOwner(f, filepath.Dir(path)) })
+}
+
 // ReplaceFile writes a private file so that a crash leaves the old one or the new one.
-func ReplaceFile(path string, text []byte) (err error) {
+func ReplaceFile(path string, text []byte) error {
+	return replace(path, text, func(*os.File) error { return nil })
+}
+
+func replace(path string, text []byte, first func(*os.File) error) error {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".new-*")
+	f, err := os.CreateTemp(dir, ".new-*") // 0600
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err = GiveToOwner(f, dir); err == nil {
+	defer os.Remove(f.Name()) // already renamed after success
+	if err = first(f); err == nil {
 		_, err = f.Write(text)
 	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,7 +43,7 @@ func checkURL(text string) error {
 	if err != nil {
 		return fmt.Errorf("metric %.80q: it is no URL", text)
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !unix.ThisHost(u.Hostname()) {
 		return fmt.Errorf("metric %.80q: the host must be this one: 127.0.0.1, ::1 or localhost", text)
 	}
 	return nil
