@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,10 +29,10 @@ func deployCommand() *cobra.Command {
 		Short: "Bind a service host by host, check the gain, undo it where there is none",
 		Long: "Binds a service on a tenth of its replicas, then on a quarter, half and all of them. A stage is widened\n" +
 			"when more harm than a margin is excluded, and the last one when the gain is proven. What does harm, shows\n" +
-			"no gain, or shows nothing any more, is undone. Hosts pull it as orders; what they allow comes after that.",
+			"no gain, or shows nothing any more, is undone. Hosts pull their orders, and do what their own rules allow.",
 	}
 	cmd.AddCommand(planCommand(), startCommand(), statusCommand(),
-		askCommand("pause", "Keep a rollout where it is", "It is not widened, and does not end for want of a gain. Harm still ends it."),
+		askCommand("pause", "Keep a rollout where it is", "It is not widened, and does not end because no gain was shown. Harm still ends it."),
 		askCommand("resume", "Let a paused rollout go on", "It goes on with its next look."),
 		askCommand("rollback", "Undo a rollout", "All hosts are told that the service is not approved, also after its end."),
 		askCommand("veto", "Undo a rollout, and refuse further ones of its service", "It holds until 'homenode-hub deploy forget'."),
@@ -80,11 +81,7 @@ func (p *proposing) flags(cmd *cobra.Command) {
 
 // propose makes a proposal, which the file of orders does not stand against.
 func (p *proposing) propose(ctx context.Context, c hub.Config, service string) (deploy.Proposal, error) {
-	known := false
-	for _, i := range deploy.Indicators {
-		known = known || string(i) == p.indicator
-	}
-	if !known {
+	if !slices.Contains(deploy.Indicators, deploy.Indicator(p.indicator)) {
 		return deploy.Proposal{}, fmt.Errorf("--indicator is %q: want latency, ipc or cpus", p.indicator)
 	}
 	if c.Orders != "" {

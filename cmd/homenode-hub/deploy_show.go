@@ -138,10 +138,7 @@ func showRollouts(t *render.Terminal, all []deploy.Rollout) {
 		t.Wrapped("", "There are no rollouts. 'homenode-hub deploy plan SERVICE' shows how one would go.")
 		return
 	}
-	var table render.Table
-	for _, head := range []string{"SERVICE", "STATE", "INDICATOR", "BEGAN", "LAST STEP"} {
-		table.Columns = append(table.Columns, render.Column{Head: head, Left: true})
-	}
+	table := render.LeftTable("SERVICE", "STATE", "INDICATOR", "BEGAN", "LAST STEP")
 	for _, r := range all {
 		last := "none yet"
 		if n := len(r.State.Events); n > 0 {

@@ -118,7 +118,7 @@ func ordersOf(f *deploy.Folder) func(string) []hub.ServiceOrder {
 	}
 }
 
-// carryOn carries rollouts on, and tells their owners, until the context ends or end is called.
+// carryOn carries rollouts on, and tells the webhook, until the context ends or end is called.
 func carryOn(ctx context.Context, f *deploy.Folder, h *hub.Server, s store.Store, c hub.Config, log *slog.Logger) (end func(), err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

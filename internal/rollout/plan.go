@@ -41,13 +41,29 @@ type Plan struct {
 	Silent  int `json:"silent_bins"`
 }
 
-// Usual is a plan with the usual figures: bins of ten minutes, two hours before, a day at most for
-// each stage.
+// Usual is a plan with the usual figures and bins of ten minutes.
 func Usual(service string, replicas []Replica) Plan {
 	return Plan{
 		Service: service, Replicas: replicas, Stages: []float64{0.1, 0.25, 0.5, 1}, Seed: 1, LowerIsBetter: true, Margin: 0.02,
-		Bin: 10 * time.Minute, Before: 12, Washout: 1, Least: 3, Longest: 144, Silent: 3,
+	}.In(10 * time.Minute)
+}
+
+// In is the plan with other bins, which must be above 0, and the usual times: two hours before, ten
+// minutes of washout, half an hour of silence, a day at most for each stage.
+func (p Plan) In(bin time.Duration) Plan {
+	bins := func(d time.Duration, least int) int { return max(least, int((d+bin-1)/bin)) }
+	p.Bin, p.Before, p.Washout, p.Least = bin, bins(2*time.Hour, 4), bins(10*time.Minute, 1), 3
+	p.Silent, p.Longest = bins(30*time.Minute, 3), bins(24*time.Hour, 12)
+	return p
+}
+
+// HostCount is how many hosts have a replica.
+func (p Plan) HostCount() int {
+	hosts := map[string]bool{}
+	for _, r := range p.Replicas {
+		hosts[r.Host] = true
 	}
+	return len(hosts)
 }
 
 // Bounds of a plan, so that a state fits into memory and a test has something to compare.
@@ -61,19 +77,19 @@ const (
 
 // Check refuses what cannot be carried out.
 func (p Plan) Check() error {
-	hosts := map[string]bool{}
 	seen := map[Replica]bool{}
 	for _, r := range p.Replicas {
 		if r.Host == "" || r.Workload == "" || seen[r] {
 			return fmt.Errorf("rollout of %q: replica %q on host %q: want each once, with both names", p.Service, r.Workload, r.Host)
 		}
-		seen[r], hosts[r.Host] = true, true
+		seen[r] = true
 	}
+	hosts := p.HostCount()
 	switch n := len(p.Stages); {
 	case p.Service == "":
 		return fmt.Errorf("rollout: the service has no name")
-	case len(hosts) < leastHosts || len(p.Replicas) > mostReplicas:
-		return fmt.Errorf("rollout of %q: %d replicas on %d hosts: want %d hosts or more, and at most %d replicas: fewer do not show what differs", p.Service, len(p.Replicas), len(hosts), leastHosts, mostReplicas)
+	case hosts < leastHosts || len(p.Replicas) > mostReplicas:
+		return fmt.Errorf("rollout of %q: %d replicas on %d hosts: want %d hosts or more, and at most %d replicas: fewer do not show what differs", p.Service, len(p.Replicas), hosts, leastHosts, mostReplicas)
 	case n < 2 || !slices.IsSorted(p.Stages) || len(slices.Compact(slices.Clone(p.Stages))) != n || !(p.Stages[0] > 0) || p.Stages[n-1] != 1:
 		return fmt.Errorf("rollout of %q: stages %v: want ascending shares above 0 that end with 1", p.Service, p.Stages)
 	case p.Stages[n-2] > 0.75:

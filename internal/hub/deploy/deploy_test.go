@@ -453,14 +453,12 @@ func TestFileThatCannotBeReadNow(t *testing.T) {
 	if err := errors.Join(os.Rename(file, aside), os.Mkdir(file, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	x.Folder.stale()
 	if _, err := x.Folder.All(); err == nil || x.approved() != 4 {
 		t.Errorf("a folder in its place: %v, approved on %d hosts", err, x.approved())
 	}
 	if err := errors.Join(os.Remove(file), os.Rename(aside, file)); err != nil {
 		t.Fatal(err)
 	}
-	x.Folder.stale()
 	if all, err := x.Folder.All(); err != nil || len(all) != 1 {
 		t.Errorf("%d rollouts, %v", len(all), err)
 	}
@@ -535,5 +533,19 @@ func TestTimesOfBins(t *testing.T) {
 				t.Errorf("bins of %v: %s takes %v, want %v", bin, name, took, c.want)
 			}
 		}
+	}
+}
+
+// What a program left that ended while it wrote is removed by the next that writes.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	x := try(t, 12, 0)
+	left := filepath.Join(x.Folder.dir, ".new-123")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.start(t)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
 	}
 }

@@ -256,7 +256,7 @@ func (r Rollout) check() error {
 	}
 	for _, bin := range s.Seen {
 		if len(bin) != n {
-			return errors.New("a bin has not a figure for each replica")
+			return errors.New("a bin without a figure for each replica")
 		}
 	}
 	return s.Plan.Check()
@@ -273,8 +273,8 @@ func (f *Folder) change(ctx context.Context, service string, do func(Rollout, er
 	if err != nil {
 		return err
 	}
+	defer f.refresh() // before anyone asks: a request of a host does not wait for it
 	defer unlock()
-	defer f.stale()
 	r, err := f.read(fileOf(service))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w of %q", ErrNone, service)
@@ -290,17 +290,10 @@ func (f *Folder) change(ctx context.Context, service string, do func(Rollout, er
 	if err != nil {
 		return err
 	}
-	if err := unix.ReplaceFile(filepath.Join(f.dir, fileOf(service)), text); err != nil {
+	if err := unix.ReplaceShared(filepath.Join(f.dir, fileOf(service)), text); err != nil {
 		return fmt.Errorf("write a rollout: %w", err)
 	}
 	return nil
-}
-
-// stale has the next orders look at the files.
-func (f *Folder) stale() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.looked = time.Time{}
 }
 
 func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {
@@ -313,6 +306,7 @@ func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {
 	for {
 		ok, err := unix.TryLock(file)
 		if ok {
+			f.sweep()
 			return func() { _ = file.Close() }, nil
 		}
 		select {
@@ -320,6 +314,14 @@ func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {
 			return nil, errors.Join(fmt.Errorf("lock the rollouts in %s: another program has them: %w", f.dir, errors.Join(err, ctx.Err())), file.Close())
 		case <-time.After(lockPoll):
 		}
+	}
+}
+
+// sweep removes what programs left that ended while they wrote: whoever writes has the lock.
+func (f *Folder) sweep() {
+	left, _ := filepath.Glob(filepath.Join(f.dir, ".new-*")) // the pattern is good
+	for _, path := range left {
+		_ = os.Remove(path) // the next one tries again
 	}
 }
 
@@ -370,7 +372,7 @@ func (f *Folder) Forget(ctx context.Context, service string) error {
 }
 
 // alive says for how long no hub has carried rollouts on, and that one does now.
-func (f *Folder) alive(now time.Time) (time.Duration, error) {
+func (f *Folder) alive(ctx context.Context, now time.Time) (time.Duration, error) {
 	path := filepath.Join(f.dir, ".alive")
 	gap := time.Duration(0)
 	if text, err := unix.ReadAtMost(path, 100); err == nil {
@@ -381,7 +383,12 @@ func (f *Folder) alive(now time.Time) (time.Duration, error) {
 	if gap != 0 && gap < aliveEvery && gap > -aliveEvery {
 		return max(gap, 0), nil
 	}
-	return max(gap, 0), unix.ReplaceFile(path, []byte(now.UTC().Format(time.RFC3339)))
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return max(gap, 0), err
+	}
+	defer unlock()
+	return max(gap, 0), unix.ReplaceShared(path, []byte(now.UTC().Format(time.RFC3339)))
 }
 
 // aliveEvery is how often that is written down.

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Asker answers questions: a store, or a hub.
+// Asker is the part of a store that rollouts need.
 type Asker interface {
 	Ask(ctx context.Context, q store.Question) (store.Table, error)
 }
@@ -49,13 +49,6 @@ const (
 	mostBin  = time.Hour
 )
 
-// inTime gives the plan the usual times, whatever its bins.
-func inTime(p *rollout.Plan, bin time.Duration) {
-	bins := func(d time.Duration, least int) int { return max(least, int((d+bin-1)/bin)) }
-	p.Bin, p.Before, p.Washout, p.Least = bin, bins(2*time.Hour, 4), bins(10*time.Minute, 1), 3
-	p.Silent, p.Longest = bins(30*time.Minute, 3), bins(24*time.Hour, 12)
-}
-
 // Propose plans a service's rollout from what its instances showed in the last hours.
 func Propose(ctx context.Context, s Asker, service string, o Options, now time.Time) (Proposal, error) {
 	refuse := func(format string, args ...any) (Proposal, error) {
@@ -75,7 +68,7 @@ func Propose(ctx context.Context, s Asker, service string, o Options, now time.T
 		plan.Seed = o.Seed
 	}
 	if o.Bin != 0 {
-		inTime(&plan, max(o.Bin, time.Second))
+		plan = plan.In(max(o.Bin, time.Second)) // others are refused below
 	}
 	if plan.Bin < leastBin || plan.Bin > mostBin {
 		return refuse("bins of %v: want %v to %v", plan.Bin, leastBin, mostBin)
@@ -107,18 +100,10 @@ func Propose(ctx context.Context, s Asker, service string, o Options, now time.T
 	if p.Rollout.State, err = rollout.Begin(plan); err != nil {
 		return refuse("%v", err)
 	}
-	p.Bounds, p.Hosts = plan.Counts(), hostCount(plan)
+	p.Bounds, p.Hosts = plan.Counts(), plan.HostCount()
 	p.Time[0] = time.Duration(plan.Before+len(plan.Stages)*max(plan.Least, plan.Washout+1)) * plan.Bin
 	p.Time[1] = time.Duration(plan.Before+len(plan.Stages)*plan.Longest) * plan.Bin
 	return p, p.addGain(ctx, s, now)
-}
-
-func hostCount(p rollout.Plan) int {
-	hosts := map[string]bool{}
-	for _, r := range p.Replicas {
-		hosts[r.Host] = true
-	}
-	return len(hosts)
 }
 
 // addGain adds what the status database says of the gain. It says nothing of a service that is not
@@ -128,13 +113,13 @@ func (p *Proposal) addGain(ctx context.Context, s Asker, now time.Time) error {
 	if err != nil || len(t.Rows) == 0 {
 		return err
 	}
-	if x, ok := numberOf(t, t.Rows[0], "saved_ratio").Get(); ok {
-		p.Gain = unit.Some(unit.Ratio(x))
+	row := t.Rows[0]
+	if x, ok := t.Number(row, "saved_ratio"); ok {
+		p.Gain, p.GainHow = unit.Some(unit.Ratio(x)), sourceOf(t, row, "saved_how")
 	}
-	if x, ok := numberOf(t, t.Rows[0], "local_ratio").Get(); ok {
+	if x, ok := t.Number(row, "local_ratio"); ok {
 		p.Local = unit.Some(unit.Ratio(x))
 	}
-	p.GainHow = sourceOf(t, t.Rows[0], "saved_how")
 	return nil
 }
 
@@ -164,7 +149,8 @@ func look(ctx context.Context, s Asker, service string, i Indicator, from, until
 	var out seen
 	known := []unit.Source{}
 	for _, row := range t.Rows {
-		x := instance{Replica: rollout.Replica{Host: schema.Name(textOf(t, row, "host")), Workload: schema.Name(textOf(t, row, "workload"))}, figure: numberOf(t, row, figure), bound: numberOf(t, row, "bound_ratio").Or(0)}
+		x := instance{Replica: rollout.Replica{Host: schema.Name(t.Text(row, "host")), Workload: schema.Name(t.Text(row, "workload"))}, figure: unit.OptOf(t.Number(row, figure))}
+		x.bound, _ = t.Number(row, "bound_ratio") // unknown: it is not
 		if x.figure.Known() {
 			known = append(known, sourceOf(t, row, how))
 		}
@@ -174,19 +160,9 @@ func look(ctx context.Context, s Asker, service string, i Indicator, from, until
 	return out, nil
 }
 
-func textOf(t store.Table, row []any, name string) string {
-	text, _ := t.Cell(row, name).(string)
-	return text
-}
-
-func numberOf(t store.Table, row []any, name string) unit.Opt[float64] {
-	x, ok := t.Cell(row, name).(float64)
-	return unit.OptOf(x, ok)
-}
-
 // sourceOf is how a figure is known, which tables have as a word.
 func sourceOf(t store.Table, row []any, name string) unit.Source {
-	s, err := unit.ParseSource(textOf(t, row, name))
+	s, err := unit.ParseSource(t.Text(row, name))
 	if err != nil {
 		return unit.HowUnknown
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"homenode/internal/rollout"
@@ -18,7 +17,7 @@ import (
 const (
 	// tickEvery is how often bins are looked for.
 	tickEvery = 10 * time.Second
-	// Grace is how long after its end a bin is read: agents send each minute.
+	// grace is how long after its end a bin is read: agents send each minute.
 	grace = 2 * time.Minute
 	// askLimit bounds one question.
 	askLimit = time.Minute
@@ -37,27 +36,28 @@ type Runner struct {
 	Named func(service string) (bool, error)
 	Now   func() time.Time
 	Log   *slog.Logger
-	// Grace is how long after its end a bin is read; 0: two minutes.
-	Grace time.Duration
 }
 
 // Run goes on until the context ends.
-func (r *Runner) Run(ctx context.Context) {
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
+func (r *Runner) Run(ctx context.Context) { tick(ctx, r.Log, "rollouts", r.Tick) }
+
+// tick does something every ten seconds until the context ends. The same error is logged once.
+func tick(ctx context.Context, log *slog.Logger, what string, do func(context.Context) error) {
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
 	said := ""
 	for {
 		text := ""
-		if err := r.Tick(ctx); err != nil && ctx.Err() == nil {
-			if text = err.Error(); text != said { // not every ten seconds
-				r.Log.Error("rollouts", "error", err)
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			if text = err.Error(); text != said {
+				log.Error(what, "error", err)
 			}
 		}
 		said = text
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -66,22 +66,27 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) Tick(ctx context.Context) error {
 	all, err := r.Folder.All()
 	problems := []error{err}
-	all = slices.DeleteFunc(all, func(x Rollout) bool { return x.State.Ended() })
-	if len(all) == 0 {
-		return err
-	}
+	var going []Rollout
 	for _, one := range all {
+		if one.State.Ended() {
+			continue
+		}
 		named, err := r.Named(one.Service())
 		if err != nil { // hosts get no orders now
 			return errors.Join(append(problems, err)...)
 		}
-		if named {
+		if !named {
+			going = append(going, one)
+		} else {
 			problems = append(problems, r.Folder.Ask(ctx, one.Service(), Asked{At: r.Now(), By: "the file of orders", What: "rollback", Why: "it names the service"}))
 		}
 	}
-	gap, err := r.Folder.alive(r.Now())
+	if len(going) == 0 {
+		return errors.Join(problems...)
+	}
+	gap, err := r.Folder.alive(ctx, r.Now())
 	problems = append(problems, err)
-	for _, one := range all {
+	for _, one := range going {
 		problems = append(problems, r.carry(ctx, one, gap > r.away()))
 	}
 	return errors.Join(problems...)
@@ -126,11 +131,7 @@ func (r *Runner) carry(ctx context.Context, one Rollout, away bool) error {
 
 // due is how many bins have ended long enough ago.
 func (r *Runner) due(one Rollout) int {
-	wait := grace
-	if r.Grace > 0 {
-		wait = r.Grace
-	}
-	return max(0, int(r.Now().Add(-wait).Sub(one.Began)/one.State.Plan.Bin))
+	return max(0, int(r.Now().Add(-grace).Sub(one.Began)/one.State.Plan.Bin))
 }
 
 // take changes a rollout that no other program has taken the bin of.

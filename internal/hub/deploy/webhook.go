@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"text/template"
 	"time"
 
+	"homenode/internal/kernel/unix"
 	"homenode/internal/rollout"
 	"homenode/internal/unit"
 )
@@ -57,7 +57,7 @@ type Webhook struct {
 // NewWebhook refuses an address that would carry names in the clear, and a template that fails.
 func NewWebhook(to, text string) (*Webhook, error) {
 	u, err := url.Parse(to)
-	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !unix.ThisHost(u.Hostname())) {
 		return nil, errors.New("want an address with https, or with http on this host")
 	}
 	if text == "" {
@@ -74,11 +74,6 @@ func NewWebhook(to, text string) (*Webhook, error) {
 		Timeout:       postLimit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // message is what is said of an event.
@@ -128,18 +123,7 @@ func (w *Webhook) post(ctx context.Context, m Message) error {
 // Run tells what was not told yet, until the context ends. It is apart from the runner: a webhook
 // that hangs holds up nothing.
 func (w *Webhook) Run(ctx context.Context, f *Folder, now func() time.Time, log *slog.Logger) {
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
-	for {
-		if err := w.Tick(ctx, f, now); err != nil && ctx.Err() == nil {
-			log.Error("webhook", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	tick(ctx, log, "webhook", func(ctx context.Context) error { return w.Tick(ctx, f, now) })
 }
 
 // Tick tells of each rollout the oldest event that was not told.
