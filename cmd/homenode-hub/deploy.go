@@ -239,7 +239,7 @@ func statusCommand() *cobra.Command {
 		Short:   "Show rollouts, or one with every step and its evidence",
 		Long:    "Lists the rollouts, or shows one: where it is, what the bound replicas show against the others, each step\nwith the reason, and who asked for what.",
 		Example: "  homenode-hub deploy status\n  homenode-hub deploy status shop",
-		Args:    atMostOne,
+		Args:    cli.AtMostOne("one service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.CheckOutput(output); err != nil {
 				return err

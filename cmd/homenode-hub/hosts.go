@@ -130,7 +130,7 @@ func ordersCommand() *cobra.Command {
 			"hub reads its file again when it changes, so a checked copy that replaces the file needs no restart. Services\n" +
 			"that are rolled out have orders of their own: 'homenode-hub deploy status' shows them.",
 		Example: "  homenode-hub orders new-orders.yaml",
-		Args:    atMostOne,
+		Args:    cli.AtMostOne("one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
@@ -201,11 +201,4 @@ func showOrders(cmd *cobra.Command, r OrdersReport) error {
 		p.Wrapped("", "never bound: "+render.Name(x))
 	}
 	return p.Flush(cmd.OutOrStdout(), "orders")
-}
-
-func atMostOne(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return exit.BadInput(fmt.Errorf("want one file, got %d", len(args)))
-	}
-	return nil
 }

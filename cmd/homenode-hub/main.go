@@ -18,6 +18,7 @@ func rootCommand() *cobra.Command {
 	cli.Group(root, "Hosts", enrolCommand(), revokeCommand(), ordersCommand())
 	cli.Group(root, "Roll out", deployCommand())
 	addQuestions(root)
+	cli.Parents(root)
 	cli.CompleteFlags(root, nil)
 	return root
 }

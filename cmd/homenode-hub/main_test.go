@@ -53,6 +53,16 @@ func TestBadInput(t *testing.T) {
 		{[]string{"orders", file("p.yaml", "excluded: [db]\n")}, "pattern"},
 		{[]string{"orders", file("q.yaml", "services: [{name: a}, {name: a}]\n")}, "no other service"},
 		{[]string{"orders", "a", "b"}, "one file"},
+		{[]string{"deploy", "frobnicate"}, "homenode-hub deploy --help"},
+		{[]string{"completion", "frobnicate"}, "homenode-hub completion --help"},
+		{[]string{"deploy", "status", "a", "b", "--config", good}, "one service"},
+		{[]string{"deploy", "plan", "--config", good}, "a service"},
+		{[]string{"deploy", "plan", "shop", "--config", good}, "status.db"},
+		{[]string{"deploy", "plan", "shop", "--margin", "x", "--config", good}, "want a number"},
+		{[]string{"deploy", "status", "-o", "xml", "--config", good}, "want text, json or yaml"},
+		{[]string{"serve", "--config", file("i.yaml", "names: [h]\nrollouts: {folder: rel}\n")}, "rollouts.folder"},
+		{[]string{"serve", "--config", file("j.yaml", "names: [h]\nrollouts: {webhook: 'http://hooks.example/'}\n")}, "https"},
+		{[]string{"serve", "--config", file("k.yaml", "names: [h]\nrollouts: {message: '{{.Service}}'}\n")}, "name the address"},
 		{[]string{"dev", "--dir", orders}, "hub.yaml"},
 	} {
 		code, text := clitest.RunCaught(t, rootCommand(), c.args...)

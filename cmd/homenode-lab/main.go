@@ -20,6 +20,7 @@ func rootCommand() *cobra.Command {
 	cli.Group(root, "Lab", labShapes(), labShell(), labRun(), demoCommand())
 	cli.Group(root, "Simulator", simCommand())
 	root.AddCommand(inGuest()...)
+	cli.Parents(root)
 	cli.CompleteFlags(root, flagValues)
 	return root
 }

@@ -33,8 +33,6 @@ func simCommand() *cobra.Command {
 		Example: "  homenode-lab sim compare two-services\n" +
 			"  homenode-lab sim run two-services --arm mao-b --seed 7 -o json\n" +
 			"  homenode-lab sim report two-services --out page.html",
-		Args:             cli.NoSuch("homenode-lab sim"),
-		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { dieAtSecond(cmd.Context()) },
 	}
 	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simPlacementsCommand(), simPackCommand(), simRolloutsCommand(), simArenaCommand(), simPapersCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())

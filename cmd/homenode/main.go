@@ -19,6 +19,7 @@ func rootCommand() *cobra.Command {
 	cli.Group(root, "Agent", agentCommand(), statusCommand(), whyCommand(), excludeCommand(), includeCommand(), reloadCommand(), handoverCommand(), replayCommand(), enrolCommand())
 	cli.Group(root, "Measure", benchCommand(), repeatCommand(), profileCommand(), recordCommand(), dumpCommand(), classesCommand())
 	root.AddCommand(freezeCommand(), guardCommand(), soakCommand())
+	cli.Parents(root)
 	cli.CompleteFlags(root, flagValues)
 	return root
 }

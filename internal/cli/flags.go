@@ -34,6 +34,16 @@ func AtLeast(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// AtMostOne allows an argument; what says what it is.
+func AtMostOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return exit.BadInput(fmt.Errorf("want %s or nothing, got %s", what, arguments(args)))
+		}
+		return nil
+	}
+}
+
 // arguments says what was given: a word too much is found sooner if it is quoted.
 func arguments(args []string) string {
 	switch len(args) {

@@ -30,8 +30,8 @@ func Root(name, short, long string) *cobra.Command {
 		Long:          long + "\n\n" + ExitCodes,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          NoSuch(name),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          noSuch(name),
+		RunE:          printHelp,
 	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -58,8 +58,26 @@ func Group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// NoSuch refuses a name that is not a subcommand.
-func NoSuch(command string) cobra.PositionalArgs {
+// Parents has each command that only has others below it print its help, and refuse a name that is none
+// of them: cobra prints the help for that, too, and says that all is well.
+func Parents(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	parentsBelow(root)
+}
+
+func parentsBelow(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.HasSubCommands() && !c.Runnable() {
+			c.Args, c.RunE = noSuch(c.CommandPath()), printHelp
+		}
+		parentsBelow(c)
+	}
+}
+
+func printHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// noSuch refuses a name that is not a subcommand.
+func noSuch(command string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return exit.BadInput(fmt.Errorf("unknown command %q: '%s --help' lists them", args[0], command))

@@ -68,10 +68,10 @@ func Propose(ctx context.Context, s Asker, service string, o Options, now time.T
 		plan.Seed = o.Seed
 	}
 	if o.Bin != 0 {
-		plan = plan.In(max(o.Bin, time.Second)) // others are refused below
-	}
-	if plan.Bin < leastBin || plan.Bin > mostBin {
-		return refuse("bins of %v: want %v to %v", plan.Bin, leastBin, mostBin)
+		if o.Bin < leastBin || o.Bin > mostBin {
+			return refuse("bins of %v: want %v to %v", o.Bin, leastBin, mostBin)
+		}
+		plan = plan.In(o.Bin)
 	}
 	seen, err := look(ctx, s, service, o.Indicator, now.Add(-time.Duration(plan.Before)*plan.Bin), now)
 	if err != nil {
