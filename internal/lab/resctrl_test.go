@@ -65,9 +65,22 @@ func (m monData) minus(o monData) monData {
 	return monData{m.total - o.total, m.local - o.local, m.llc}
 }
 
-// linesMoved are the lines that the model's vCPUs moved to and from memory, by its own counters:
-// those of node 0's, and of all.
-func linesMoved(t *testing.T, g *Guest) (node0, all int64) {
+// moves are lines that moved between CPUs and memory: [node of the CPUs][node of the memory].
+type moves [2][2]int64
+
+func (m moves) minus(o moves) moves {
+	for i := range m {
+		for n := range m[i] {
+			m[i][n] -= o[i][n]
+		}
+	}
+	return m
+}
+
+func (m moves) all() int64 { return m[0][0] + m[0][1] + m[1][0] + m[1][1] }
+
+// linesMoved are the lines that the model's vCPUs moved to and from memory, by its own counters.
+func linesMoved(t *testing.T, g *Guest) (m moves) {
 	t.Helper()
 	var s struct {
 		VCPUs []struct{ DRAM, Writeback []uint64 } `json:"vcpus"`
@@ -77,14 +90,10 @@ func linesMoved(t *testing.T, g *Guest) (node0, all int64) {
 	}
 	for i, v := range s.VCPUs {
 		for n := range v.DRAM {
-			lines := int64(v.DRAM[n] + v.Writeback[n])
-			all += lines
-			if i < 2 {
-				node0 += lines
-			}
+			m[i/2][n] += int64(v.DRAM[n] + v.Writeback[n])
 		}
 	}
-	return node0, all
+	return m
 }
 
 // loadIn runs homenode-load in a group. A shell enters the group and becomes the load: all
@@ -106,17 +115,17 @@ func TestLabResctrl(t *testing.T) {
 func countsByRMID(t *testing.T, g *Guest) {
 	withResctrl(t, g, "rmids=4")
 	mustRun(t, g, "mkdir", resctrlAt+"/mon_groups/m")
-	_, outerFrom := linesMoved(t, g)
+	outerFrom := linesMoved(t, g)
 	before := readMon(t, g, "").total
-	_, innerFrom := linesMoved(t, g)
+	innerFrom := linesMoved(t, g)
 	for home := range 2 {
 		readsOf(t, g, home)
 	}
 	holds(t, g)
-	_, innerTo := linesMoved(t, g)
+	innerTo := linesMoved(t, g)
 	all := readMon(t, g, "").total - before
-	_, outerTo := linesMoved(t, g)
-	least, most := 64*(innerTo-innerFrom), 64*(outerTo-outerFrom)
+	outerTo := linesMoved(t, g)
+	least, most := 64*innerTo.minus(innerFrom).all(), 64*outerTo.minus(outerFrom).all()
 	t.Logf("%d bytes of all groups, %d to %d of the model", all, least, most)
 	if all < least || all > most || most > least+least/20 {
 		t.Errorf("all groups moved %d bytes: want %d to %d, as the model counted just before and after, and these within 5 %%", all, least, most)
@@ -124,31 +133,30 @@ func countsByRMID(t *testing.T, g *Guest) {
 	rests(t, g)
 }
 
-// readsOf compares two loads that differ by half a million reads of DRAM. The task's RMID also
-// stands for the kernel that runs in it, ticks and interrupts: so the group has at least the
-// reads, and at most what the node's CPUs moved meanwhile.
+// readsOf holds what a group moved, by where the memory is, to what its load read and to what the model says
+// of the node's CPUs. The task's RMID also stands for the kernel that runs in it, whose memory is on either
+// node: so the group has at least the reads, and at most what the CPUs moved meanwhile.
 func readsOf(t *testing.T, g *Guest, home int) {
 	t.Helper()
-	const few, many = 50_000, 550_000
-	var d [2]monData
-	for i, ops := range []int{few, many} {
-		lines, _ := linesMoved(t, g)
-		before := readDomain(t, g, "mon_groups/m", 0)
-		mustRun(t, g, "sh", "-c", loadIn("mon_groups/m", fmt.Sprintf("chase --threads 1 --ws 4MiB --ops %d --bind-cpu 0 --bind-mem %d", ops, home)))
-		d[i] = readDomain(t, g, "mon_groups/m", 0).minus(before)
-		now, _ := linesMoved(t, g)
-		if most := 64 * (now - lines); d[i].total > most {
-			t.Errorf("the group moved %d bytes, its node's CPUs %d", d[i].total, most)
-		} else {
-			t.Logf("the group moved %d bytes, its node's CPUs %d", d[i].total, most)
+	const (
+		ops  = 1_600_000
+		lap  = 4 << 20 / 64   // the load's own warm lap
+		held = 512 << 10 / 64 // lines that the LLC has from the load's start
+	)
+	mustRun(t, g, "sh", "-c", loadIn("mon_groups/m", fmt.Sprintf("chase --threads 1 --ws 4MiB --ops %d --bind-cpu 0 --bind-mem %d --hold 7 --ready /tmp/reads </dev/null >/tmp/reads.out", ops, home))+
+		" >/tmp/reads.err 2>&1 & until [ -e /tmp/reads ]; do sleep 0.05; done; rm /tmp/reads")
+	lines, before := linesMoved(t, g), readDomain(t, g, "mon_groups/m", 0)
+	mustRun(t, g, "sh", "-c", "homenode-load control on --phase 7 >/dev/null; while pidof homenode-load >/dev/null; do sleep 0.5; done; homenode-load control on --phase 0")
+	got := readDomain(t, g, "mon_groups/m", 0).minus(before)
+	now := linesMoved(t, g).minus(lines)[0]
+	for node, bytes := range []int64{got.local, got.total - got.local} {
+		t.Logf("memory on node %d: of node %d the group moved %d lines, its node's CPUs %d", home, node, bytes/64, now[node])
+		if bytes > 64*now[node] {
+			t.Errorf("memory on node %d: of node %d the group moved more than its node's CPUs", home, node)
 		}
-	}
-	more := d[1].minus(d[0])
-	const read = 64 * (many - few)
-	where := map[int]int64{0: more.local, 1: more.total - more.local}
-	t.Logf("memory on node %d: %d bytes, %d of them local, for reads of %d", home, more.total, more.local, read)
-	if n := float64(where[home]); n < 0.995*read || n > 1.05*read {
-		t.Errorf("memory on node %d: %d bytes, %d of them local: want %d", home, more.total, more.local, read)
+		if lines := bytes / 64; node == home && (lines < ops+lap-held || lines > 105*(ops+lap)/100) {
+			t.Errorf("memory on node %d: the group moved %d lines of it: want %d to %d", home, lines, ops+lap-held, 105*(ops+lap)/100)
+		}
 	}
 }
 
