@@ -35,7 +35,7 @@ func simCommand() *cobra.Command {
 			"  homenode-lab sim report two-services --out page.html",
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { dieAtSecond(cmd.Context()) },
 	}
-	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simPlacementsCommand(), simPackCommand(), simRolloutsCommand(), simArenaCommand(), simPapersCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
+	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simPlacementsCommand(), simPackCommand(), simRolloutsCommand(), simTrialsCommand(), simArenaCommand(), simPapersCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
 	return cmd
 }
 

@@ -51,6 +51,7 @@ const (
 	Events    Topic = "events"    // decisions and outcomes with the sentence why, newest first
 	Unbound   Topic = "unbound"   // who was unbound, when and why
 	Gain      Topic = "gain"      // by service: what its remote reads cost and what binding would save of its CPU time, with how that is known
+	Features  Topic = "features"  // by service: what a model of gains learns from
 	Instances Topic = "instances" // one service's workloads, by host
 	Workloads Topic = "workloads" // one host's workloads, with their nodes
 )

@@ -3,7 +3,7 @@
 package store
 
 // Topics are all topics, in the order in which a person asks.
-var Topics = []Topic{Services, Gain, Instances, Hosts, HostBins, Workloads, Nodes, History, Events, Unbound}
+var Topics = []Topic{Services, Gain, Features, Instances, Hosts, HostBins, Workloads, Nodes, History, Events, Unbound}
 
 // These are for pictures: a map of 100,000 hosts takes some 130 rows, and a host is drawn
 // by its nodes.
@@ -18,6 +18,7 @@ const BinStep = 0.1
 var abouts = map[Topic]string{
 	Services:  "each service: instances, hosts, local access ratio, traffic, gain, time unbound; worst ratio first",
 	Gain:      "each service: what its remote reads cost, and what binding would save of its CPU time; most first",
+	Features:  "each service: what a model of gains learns from: bandwidth, stalls, memory, remote reads",
 	Instances: "one --service's workloads on all hosts, worst ratio first",
 	Hosts:     "each host: how far its nodes are apart, remote access ratio, workloads, last heard of; farthest first",
 	HostBins:  "number of hosts by how far their nodes are apart and by remote access ratio, in steps of 0.1",

@@ -26,6 +26,7 @@ type Fake struct {
 var columns = map[store.Topic]string{
 	store.Services:  "service instances hosts local_ratio:1 local_how cpu_s:s traffic_bytes:bytes saved_ratio:1 saved_cpu_s:s saved_how unbound_ratio:1 last cpu_how traffic_how",
 	store.Gain:      "service instances cpu_s:s local_ratio:1 local_how saved_ratio:1 saved_cpu_s:s saved_how cpu_how",
+	store.Features:  "service instances hosts mbw_bytes_per_s:bytes/s traffic_how msr_ratio:1 ipc_instructions_per_cycle llc_misses_per_kilo_instruction cycles_how npmr_ratio:1 pages_how rmbr_ratio:1 local_how cpu_cpus:CPUs cpu_how bound_ratio:1 approved",
 	store.Instances: "host workload name local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 last cpu_how traffic_how",
 	store.Workloads: "workload service name bound cpu_by_node:CPUs anon_by_node:bytes local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last cpu_how traffic_how",
 	store.Hosts:     "host apart_ratio:1 apart_how remote_ratio:1 remote_how nodes workloads bound_workloads last",
@@ -45,7 +46,7 @@ func (f *Fake) Ask(_ context.Context, q store.Question) (store.Table, error) {
 		t.Columns = append(t.Columns, store.Column{Name: name, Unit: kind, About: "about " + name})
 	}
 	rows, ok := map[store.Topic]func(store.Question) [][]any{
-		store.Services: f.servicesRows, store.Gain: f.gainRows, store.Instances: f.instanceRows, store.Workloads: f.workloadRows, store.Hosts: f.hostRows,
+		store.Services: f.servicesRows, store.Gain: f.gainRows, store.Features: f.featureRows, store.Instances: f.instanceRows, store.Workloads: f.workloadRows, store.Hosts: f.hostRows,
 		store.HostBins: f.binRows, store.Nodes: f.nodeRows, store.History: f.historyRows, store.Events: f.eventRows, store.Unbound: f.unboundRows,
 	}[q.Topic]
 	if !ok {
@@ -145,6 +146,18 @@ func (f *Fake) servicesRows(q store.Question) (all [][]any) {
 func (f *Fake) gainRows(q store.Question) (all [][]any) {
 	for _, r := range f.servicesRows(q) {
 		all = append(all, []any{r[0], r[1], r[5], r[3], r[4], r[7], r[8], r[9], "measured"})
+	}
+	return all
+}
+
+func (f *Fake) featureRows(q store.Question) (all [][]any) {
+	for s, r := range f.servicesRows(q) {
+		var remote any
+		if local, ok := r[3].(float64); ok {
+			remote = 1 - local
+		}
+		x := spread(float64(s) + 21)
+		all = append(all, []any{r[0], r[1], r[2], 5e8 + 4e9*x, "measured", 0.05 + 0.6*x, 2 - x, 1 + 20*x, "measured", 0.3 + 0.6*x, "measured", remote, r[4], 1 + 4*x, "measured", 0.0, false})
 	}
 	return all
 }

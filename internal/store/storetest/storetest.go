@@ -79,6 +79,8 @@ func Window(r *rand.Rand, at time.Time, w int) store.Window {
 			win.LocalHow = unit.HowModelled
 		}
 		win.TrafficHow = win.LocalHow
+		win.MBW, win.NPMR = unit.Some(float64(win.Traffic.Or(0))/10), unit.Some(unit.Ratio(1/float64(1+w)))
+		win.RMBR = unit.Some(unit.Ratio(float64(win.RemoteReads.Or(0)) / float64(win.RemoteReads.Or(0)+win.LocalReads.Or(0)+1)))
 		if r.IntN(10) == 0 { // it sleeps
 			win.LocalReads, win.RemoteReads, win.LocalHow, win.LocalFrom = unit.Some(uint64(0)), unit.Some(uint64(0)), unit.HowUnknown, ""
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"homenode/internal/store"
+	"homenode/internal/unit"
 )
 
 // topics: sorted, paged, and complete.
@@ -22,7 +23,7 @@ func topics(t *testing.T, s store.Store) {
 func topicAnswers(t *testing.T, s store.Store, batches []store.Batch) {
 	t.Helper()
 	for _, q := range []store.Question{
-		{Topic: store.Services}, {Topic: store.Hosts}, {Topic: store.Gain}, {Topic: store.Instances, Service: "service-1"},
+		{Topic: store.Services}, {Topic: store.Hosts}, {Topic: store.Gain}, {Topic: store.Features}, {Topic: store.Instances, Service: "service-1"},
 		{Topic: store.Workloads, Host: "host-1"}, {Topic: store.History, Host: "host-1", Workload: "/demo/1"}, {Topic: store.Events}, {Topic: store.Unbound}, {Topic: store.HostBins}, {Topic: store.Nodes, Host: "host-1"},
 	} {
 		q.From, q.Until = Start, end(batches)
@@ -43,10 +44,38 @@ func topicAnswers(t *testing.T, s store.Store, batches []store.Batch) {
 	if got := Cell(t, gain, 0, "saved_ratio"); !near(got, want.msr/want.cpu*extra/(1+extra)) || Cell(t, gain, 0, "saved_how") != "estimated" {
 		t.Errorf("gain: %v", gain.Rows)
 	}
+	features := Ask(t, s, store.Question{Topic: store.Features, From: Start, Until: end(batches), Service: "service-1"})
+	for name, of := range map[string]func(store.Window) unit.Opt[float64]{
+		"mbw_bytes_per_s": func(w store.Window) unit.Opt[float64] { return w.MBW },
+		"npmr_ratio":      func(w store.Window) unit.Opt[float64] { return ratioOf(w.NPMR) },
+		"rmbr_ratio":      func(w store.Window) unit.Opt[float64] { return ratioOf(w.RMBR) },
+	} {
+		if got, want := Cell(t, features, 0, name), meanOf(batches, "service-1", of); !near(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
 	w := Ask(t, s, store.Question{Topic: store.Workloads, From: Start, Until: end(batches), Host: "host-1", Sort: "workload", Ascending: true})
 	if Cell(t, w, 0, "workload") != "/demo/1" || Cell(t, w, 0, "cpu_by_node") != "1 0.5" || Cell(t, w, 0, "anon_by_node") != "1048576 2097152" || Cell(t, w, 0, "local_from") != "perf" {
 		t.Errorf("workloads: %v", w.Rows[0])
 	}
+}
+
+func ratioOf(v unit.Opt[unit.Ratio]) unit.Opt[float64] {
+	x, ok := v.Get()
+	return unit.OptOf(float64(x), ok)
+}
+
+// meanOf is the mean over the time in which it is known.
+func meanOf(batches []store.Batch, service string, of func(store.Window) unit.Opt[float64]) float64 {
+	sum, time := 0.0, 0.0
+	for _, b := range batches {
+		for _, w := range b.Windows {
+			if x, ok := of(w).Get(); ok && w.Service == service {
+				sum, time = sum+x*w.Length.Seconds(), time+w.Length.Seconds()
+			}
+		}
+	}
+	return sum / time
 }
 
 // pages puts an answer together from pages of 3 rows, and looks at its order.

@@ -48,7 +48,9 @@ func (a asked) counting(name string) string {
 }
 
 // byService adds windows up by service, with these counts.
-func (a asked) byService(counts ...string) string {
+func (a asked) byService(counts ...string) string { return a.byServiceOf(forUsual, counts...) }
+
+func (a asked) byServiceOf(columns string, counts ...string) string {
 	kind, more := "windows", map[string]string{"last": "max(f.at)"}
 	if a.grouped {
 		kind = "services"
@@ -58,7 +60,7 @@ func (a asked) byService(counts ...string) string {
 			more[name] = a.counting(name)
 		}
 	}
-	return a.sums(kind, forUsual, "service", more)
+	return a.sums(kind, columns, "service", more)
 }
 
 // sums adds rows up by keys: each key and further expression as named, each column as t_NAME.
@@ -221,6 +223,22 @@ var topics = map[store.Topic]topic{
 			approved, unbound,
 		},
 		rows: func(a asked) string { return a.byService("instances") },
+	},
+	store.Features: {
+		takes: "service*", sort: "mbw_bytes_per_s", keys: []string{"service"}, counts: "instances hosts",
+		columns: []column{
+			service, instances, as(instances, "hosts", "hosts that run it"),
+			{store.Column{Name: "mbw_bytes_per_s", Unit: "bytes/s", About: "MBW: memory bandwidth, mean of a workload"}, over("mbw_x_s", "mbw_known_s"), figure}, trafficHow,
+			stalled,
+			{store.Column{Name: "ipc_instructions_per_cycle", About: "instructions per cycle"}, over("instructions", "cycles"), figure},
+			{store.Column{Name: "llc_misses_per_kilo_instruction", About: "DRAM reads of 1,000 instructions"}, "CASE WHEN t_reads > 0 AND t_instructions > 0 THEN 1000 * t_reads / t_instructions ELSE NULL END", figure}, cyclesHow,
+			{store.Column{Name: "npmr_ratio", Unit: "1", About: "NPMR: anonymous memory / all of its memory"}, over("npmr_x_s", "npmr_known_s"), figure}, known("pages_how", "its memory"),
+			{store.Column{Name: "rmbr_ratio", Unit: "1", About: "RMBR: remote / all DRAM reads"}, over("rmbr_x_s", "rmbr_known_s"), figure}, ratioHow,
+			in("CPUs", named(cpus, "cpu_cpus")), cpuHow, boundPart, approved,
+		},
+		rows: func(a asked) string {
+			return a.byServiceOf(forUsual+" mbw_x_s mbw_known_s npmr_x_s npmr_known_s rmbr_x_s rmbr_known_s pages_how", "instances", "hosts")
+		},
 	},
 	store.Hosts: {
 		takes: "host*", sort: "apart_ratio", keys: []string{"host"}, counts: "workloads bound_workloads",

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/machine"
+	"homenode/internal/sim"
+	"homenode/internal/sim/detmath"
+	"homenode/internal/sim/runner"
+	"homenode/internal/window"
+)
+
+// Trials measure what binding a replica brings: alone, and with all replicas of its server.
+//
+//  1. A trial takes trialLasts: replicas are looked at, those of the arm are bound, their
+//     memory follows, and what they get is compared with a server where none is bound. Demand
+//     is the same in all arms.
+//  2. Each server has its own hour of the day.
+//  3. Arms: no replica bound; all of them; each one alone.
+//  4. All of it twice, each time with other arrivals and the noise of measuring: how far two
+//     trials of one replica are apart is what no prediction can be better than.
+//
+// MAO itself binds, with a target of 1: a trial asks what a binding brings, not whether MAO
+// would make it. A replica that MAO could not bind, or not for long enough, makes no row.
+const (
+	trialLook    = 30 * time.Minute
+	trialSettle  = 10 * time.Minute
+	trialCompare = 30 * time.Minute
+	trialLeast   = 20 * time.Minute // of trialCompare, in which it was bound
+	trialLasts   = trialLook + trialSettle + trialCompare
+)
+
+// TrialSchema is the version of TrialRow's columns.
+const TrialSchema = 1
+
+// KindTrials is what a file of TrialRow says that it is.
+const KindTrials = "homenode-trials"
+
+// TrialRow is a replica that was bound alone. nil is unknown. A gain is 1 − bound / unbound of
+// the same replica over the same windows; CPU is CPU time per operation.
+type TrialRow struct {
+	Server    string `parquet:"server_hash,dict"`
+	Service   string `parquet:"service_hash,dict"`
+	Replica   string `parquet:"replica_hash"`
+	Kind      string `parquet:"kind,dict"`
+	Source    string `parquet:"source,dict"` // "simulator"
+	Machine   string `parquet:"machine,dict"`
+	Seed      uint64 `parquet:"seed"`
+	Generator int32  `parquet:"generator_version"`
+
+	// Features: means over the windows before the binding, with the noise of measuring.
+	MBW  *float64 `parquet:"mbw_bytes_per_s,optional"`
+	MSR  *float64 `parquet:"msr_ratio,optional"`
+	NPMR *float64 `parquet:"npmr_ratio,optional"`
+	RMBR *float64 `parquet:"rmbr_ratio,optional"`
+	CPU  *float64 `parquet:"cpu_cpus,optional"`
+	IPC  *float64 `parquet:"ipc_instructions_per_cycle,optional"`
+	MPKI *float64 `parquet:"llc_misses_per_kilo_instruction,optional"`
+	// CPUOfNode is what it uses of a node's CPUs, the fewest of a node; Busy what all workloads use of
+	// the server's.
+	CPUOfNode *float64 `parquet:"cpu_of_node_ratio,optional"`
+	Busy      *float64 `parquet:"server_busy_ratio,optional"`
+
+	Windows    int32 `parquet:"windows_compared"`
+	Neighbours int32 `parquet:"neighbours"` // other replicas of the server
+
+	GainLatency      *float64 `parquet:"gain_latency_ratio,optional"`
+	GainLatencyAgain *float64 `parquet:"gain_latency_again_ratio,optional"` // of a second trial
+	GainLatencyTrue  *float64 `parquet:"gain_latency_true_ratio,optional"`  // of the first, without noise
+	GainLatencyAll   *float64 `parquet:"gain_latency_all_ratio,optional"`   // all replicas of its server bound
+	GainCPU          *float64 `parquet:"gain_cpu_ratio,optional"`
+	GainCPUAgain     *float64 `parquet:"gain_cpu_again_ratio,optional"`
+	GainCPUAll       *float64 `parquet:"gain_cpu_all_ratio,optional"`
+}
+
+// ForTrials is a fleet's configuration with what trials need.
+func (c Config) ForTrials() Config {
+	if c.newWorld == nil {
+		c.newWorld = simWorld
+	}
+	c.Size.Minutes, c.Warmup, c.Share, c.MAO.Target = int(trialLasts/time.Minute), 0, 1, 1
+	return c
+}
+
+// RunTrials does the trials of a fleet's replicas, server by server; sink gets the rows in the
+// order of servers. The result does not depend on the number of workers.
+func RunTrials(ctx context.Context, c Config, sink func([]TrialRow) error, progress Progress) error {
+	c = c.ForTrials()
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	plan, err := Generate(c.Seed, HostOf(c.Machine, c.System), c.Size)
+	if err != nil {
+		return err
+	}
+	done := 0
+	return runner.Run(ctx, runner.Plan[[]TrialRow]{
+		Cells: c.Size.Servers, Workers: c.Workers, Ahead: 4 * max(c.Workers, 1),
+		Run: func(ctx context.Context, server int, _ func(float64)) ([]TrialRow, error) {
+			j := newTrial(&c, plan, server)
+			return j.run(ctx)
+		},
+		Take: func(server int, rows []TrialRow) error {
+			done++
+			if progress != nil {
+				progress(done, c.Size.Servers)
+			}
+			if err := sink(rows); err != nil {
+				return fmt.Errorf("rows of server %d: %w", server, err)
+			}
+			return nil
+		},
+	})
+}
+
+// trial is one server.
+type trial struct {
+	job
+	whole map[string]int // replicas that are there from start to end, by ID: the index of their spec
+}
+
+func newTrial(c *Config, plan *Plan, server int) *trial {
+	j := &trial{job: job{config: c, plan: plan, server: server}, whole: map[string]int{}}
+	j.specs = plan.Specs(server)
+	r := detmath.NewRandom(c.Seed, "fleet", "hour", strconv.Itoa(server))
+	const day = 24 * time.Hour
+	later := time.Duration(r.Below(24*60)) * time.Minute // 2
+	for i := range j.specs {
+		s := &j.specs[i]
+		s.Demand.Peak = (s.Demand.Peak + later) % day
+		if s.Arrive == 0 && s.Depart == 0 {
+			j.whole[s.IDs()[0]] = i
+		}
+	}
+	return j
+}
+
+// effects are what each replica got from an arm, by ID.
+type effects map[string]*comparison
+
+// once is number 3, with one seed of arrivals.
+type once struct {
+	features   map[string]*means
+	busy       mean
+	alone, all effects
+}
+
+func (j *trial) run(ctx context.Context) (rows []TrialRow, err error) {
+	var both [2]once
+	for i := range both { // 4
+		if both[i], err = j.once(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	ids := make([]string, 0, len(j.whole))
+	for id := range j.whole {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if row, ok := j.row(id, both); ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// record is a server with no replica bound: the truth of each window, by ID.
+type record []map[string]sim.Truth
+
+func (j *trial) once(ctx context.Context, again int) (o once, err error) {
+	r := detmath.NewRandom(j.config.serverSeed(j.server), "trial", strconv.Itoa(again))
+	seed := r.Uint64()
+	off, err := j.unbound(ctx, seed, &o)
+	if err != nil {
+		return o, err
+	}
+	o.alone = effects{}
+	if o.all, err = j.arm(ctx, seed, off, ""); err != nil {
+		return o, err
+	}
+	for id := range j.whole {
+		one, err := j.arm(ctx, seed, off, id)
+		if err != nil {
+			return o, err
+		}
+		o.alone[id] = one[id]
+	}
+	return o, nil
+}
+
+// unbound is the arm in which no replica is bound, and where the features are from.
+func (j *trial) unbound(ctx context.Context, seed uint64, o *once) (off record, err error) {
+	s, err := j.start(seed, runner.None)
+	if err != nil {
+		return nil, err
+	}
+	o.features = map[string]*means{}
+	for i := range j.config.windows() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		w := s.loop.Round()
+		off = append(off, byID(s.world.Truth()))
+		if i < j.config.inWindows(trialLook) {
+			j.look(w, o)
+		}
+	}
+	return off, nil
+}
+
+func (j *trial) look(w window.Window, o *once) {
+	used := 0.0
+	for k := range w.Workloads {
+		wl := &w.Workloads[k]
+		used += wl.CPU.Or(0)
+		if _, ok := j.whole[wl.ID]; !ok {
+			continue
+		}
+		if o.features[wl.ID] == nil {
+			o.features[wl.ID] = &means{}
+		}
+		o.features[wl.ID].addWindow(wl, w.Length)
+	}
+	o.busy.add(used/HostOf(j.config.Machine, j.config.System).CPUs, true)
+}
+
+// smallestNode is the fewest CPUs of a node that has any.
+func smallestNode(m machine.Machine) (cpus float64) {
+	for _, n := range m.Nodes {
+		if c := float64(n.CPUs.Len()); c > 0 && (cpus == 0 || c < cpus) {
+			cpus = c
+		}
+	}
+	return cpus
+}
+
+func byID(all []sim.Truth) map[string]sim.Truth {
+	m := make(map[string]sim.Truth, len(all))
+	for _, t := range all {
+		m[t.Workload] = t
+	}
+	return m
+}
+
+// arm binds one replica, or all ("").
+func (j *trial) arm(ctx context.Context, seed uint64, off record, id string) (effects, error) {
+	s, err := j.start(seed, runner.MAO)
+	if err != nil {
+		return nil, err
+	}
+	s.loop.Policy = &only{Policy: s.loop.Policy, id: id, from: j.config.inWindows(trialLook)}
+	got, since := effects{}, map[string]int{}
+	for i := range j.config.windows() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		w := s.loop.Round()
+		with := byID(s.world.Truth())
+		for k := range w.Workloads {
+			who := w.Workloads[k].ID
+			if !s.loop.Bound(who) {
+				since[who] = 0
+				continue
+			}
+			since[who]++
+			if on, here := with[who]; here && since[who] > j.config.inWindows(trialSettle) {
+				without := off[i][who]
+				if got[who] == nil {
+					got[who] = &comparison{}
+				}
+				got[who].addWindow(&on, &without, 0, 0)
+			}
+		}
+	}
+	return got, nil
+}
+
+func (j *trial) start(seed uint64, policy string) (*side, error) {
+	c := j.config
+	w, err := c.newWorld(sim.Config{
+		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: seed, Start: runner.Start, Step: c.step(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server %d: %w", j.server, err)
+	}
+	p, err := runner.New(policy, runner.Options{MAO: c.MAO})
+	if err != nil {
+		return nil, err
+	}
+	return &side{world: w, loop: &runner.Loop{World: w, Machine: c.Machine, Policy: p, Actuate: c.Actuate, Period: c.Period}}, nil
+}
+
+// only is a policy to which one workload is approved, or all (""), from a window on.
+type only struct {
+	runner.Policy
+	id         string
+	from, seen int
+}
+
+// Step shows its policy the same window, with the others marked as not approved.
+func (p *only) Step(m machine.Machine, w window.Window) []action.Action {
+	p.seen++
+	all := slices.Clone(w.Workloads)
+	for i := range all {
+		all[i].Approved = p.seen > p.from && (p.id == "" || all[i].ID == p.id)
+	}
+	w.Workloads = all
+	return p.Policy.Step(m, w)
+}
+
+// row needs both trials of the replica alone. All of its server may lack it: then it is unknown.
+func (j *trial) row(id string, both [2]once) (TrialRow, bool) {
+	c := j.config
+	least := c.inWindows(trialLeast)
+	for _, o := range both {
+		x := o.alone[id]
+		if x == nil || x.windows < least || meanLatency(&x.with) == nil || meanLatency(&x.without) == nil {
+			return TrialRow{}, false
+		}
+	}
+	service := j.specs[j.whole[id]].Service
+	kind, _, _ := strings.Cut(service, "-")
+	random := detmath.NewRandom(c.Seed, "fleet", "trial noise", id, strconv.Itoa(j.server))
+	latency := func(x *comparison) *float64 { return gain(meanLatency(&x.with), meanLatency(&x.without)) }
+	cpu := func(x *comparison) *float64 { return gain(cpuPerOp(&x.with), cpuPerOp(&x.without)) }
+	noisy := func(g *float64, deviation float64) *float64 {
+		if g == nil {
+			return nil
+		}
+		v := *g
+		putGain(&v, deviation, &random)
+		return &v
+	}
+	var f Row
+	both[0].features[id].into(&f)
+	f.Disturb(c.Noise, detmath.NewRandom(c.Seed, "fleet", "trial features", id, strconv.Itoa(j.server)))
+	r := TrialRow{
+		Server: hash(c.Seed, "server", fmt.Sprint(j.server)), Service: hash(c.Seed, "service", service), Replica: hash(c.Seed, "replica", id),
+		Kind: kind, Source: "simulator", Machine: c.Machine.Origin, Seed: c.Seed, Generator: GeneratorVersion,
+		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI,
+		Busy: both[0].busy.value(), Windows: int32(both[0].alone[id].windows), Neighbours: int32(len(j.specs) - 1),
+		GainLatencyTrue: latency(both[0].alone[id]),
+	}
+	if f.CPU != nil {
+		r.CPUOfNode = over(*f.CPU, smallestNode(c.Machine))
+	}
+	n := c.Noise.Gains
+	r.GainLatency, r.GainLatencyAgain = noisy(latency(both[0].alone[id]), n.Latency), noisy(latency(both[1].alone[id]), n.Latency)
+	r.GainCPU, r.GainCPUAgain = noisy(cpu(both[0].alone[id]), n.CPU), noisy(cpu(both[1].alone[id]), n.CPU)
+	if x := both[0].all[id]; x != nil && x.windows >= least {
+		r.GainLatencyAll, r.GainCPUAll = noisy(latency(x), n.Latency), noisy(cpu(x), n.CPU)
+	}
+	return r, true
+}
+
+// NewTrialTable starts a file of trials.
+func NewTrialTable(to io.Writer, c Config, command string) (*Table[TrialRow], error) {
+	metadata, err := trialMetadata(c.ForTrials(), command)
+	if err != nil {
+		return nil, err
+	}
+	return NewTable[TrialRow](to, metadata), nil
+}
+
+// trialMetadata is what a file of trials says about how it was made, in this order.
+func trialMetadata(c Config, command string) ([]KeyValue, error) {
+	all, err := TableAbout{Command: command, Config: c}.metadata()
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		switch all[i].Key {
+		case KeySchema:
+			all[i].Value = strconv.Itoa(TrialSchema)
+		case KeyGain:
+			all[i].Value = "1 - bound / unbound of the same replica over the same windows, bound alone; _all: with all replicas of its server; _again: a second trial"
+		}
+	}
+	return append(all, KeyValue{"homenode.kind", KindTrials}), nil
+}
