@@ -8,7 +8,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS := -buildvcs=false -trimpath $(GOFLAGS)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe bench-placements bench-store bench-fleet model clean
+.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot demo-loop readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe bench-placements bench-store bench-fleet model clean
 
 all: build
 
@@ -86,6 +86,9 @@ demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 
 demo-pilot: setup lab build ## what warm-up and repeats a mix should have: before its first comparison
 	@build/homenode-lab demo --pilot
+
+demo-loop: setup build ## MAO's loop on simulated hosts: trials, a model, rollouts, proof: build/loop/loop.html
+	@scripts/demo-loop.sh
 
 readme-table: ## put the last demonstration's tables and picture into docs/results/demo.md, its sentences into README.md
 	@scripts/readme-demo.sh

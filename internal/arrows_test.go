@@ -29,12 +29,12 @@ import (
 //	>      inside a room: from left to right only
 //	space  inside a room: siblings
 const architecture = `
-cmd/homenode | cmd/homenode-hub | cmd/homenode-lab
-profiling/host
+cmd/homenode | cmd/homenode-hub | cmd/homenode-lab | cmd/homenode-loop
+profiling/host | loop
 views | control/host | migrate | bench/host
 source
 cli/clitest > cli/reference > cli
-agent/serve > agent > agent/decisions agent/outbox agent/threadagent | hub/fleettest hub hub/page > hub/ca hub/deploy hub/query | lab/demo > lab | report report/topology report/profile report/simulation | tui
+agent/serve > agent > agent/decisions agent/outbox agent/threadagent | hub/fleettest hub hub/page > hub/ca hub/deploy hub/query hub/sensitivity | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
@@ -44,7 +44,7 @@ sim/arena sim/placements sim/rollouts > sim/fleet sim/scenario sim/parity > sim/
 render/words
 control > actuate | replay | interference | profiling
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor | packing | rollout
-snapshot | render/field | model | store
+snapshot | render/field | model model/gain | store
 window/windowtest > window
 migration | placement
 action

@@ -4,6 +4,7 @@
 # the versions of python/requirements.txt:
 #   scripts/model.sh train rows.parquet --model model.json --card model.html
 #   scripts/model.sh folds rows.parquet --models folder
+#   scripts/model.sh gain trials.parquet --model gain.ubj --card gain.html --golden golden.json
 #   scripts/model.sh check          types, lints and format of the package
 #   scripts/model.sh test           that, and its tests, with the golden files of internal/model
 #   scripts/model.sh golden         writes those golden files again
@@ -13,7 +14,7 @@ fail() { echo "model: $*" >&2; exit 2; }
 venv=build/venv-model
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install Python 3.11 or newer"
 if ! cmp -s python/requirements.txt "$venv/installed.txt"; then
-	echo "model: installing scikit-learn into $venv" >&2
+	echo "model: installing scikit-learn and XGBoost into $venv" >&2
 	rm -rf "$venv"
 	python3 -m venv "$venv"
 	"$venv/bin/pip" install -q --no-deps -r python/requirements.txt ||
@@ -26,6 +27,9 @@ golden() { # FOLDER
 	go run ./cmd/homenode-lab sim placements --applications 16 --dataset "$1/rows.parquet" >/dev/null
 	"$venv/bin/python" -m homenode_model train "$1/rows.parquet" --trees 5 --model "$1/model.json" --golden "$1/golden.json"
 }
+gains() { # FOLDER
+	"$venv/bin/python" -m homenode_model gain python/tests/testdata/trials.parquet --quick --model "$1/gain.ubj" --golden "$1/golden.json"
+}
 check() {
 	"$venv/bin/mypy" --strict --config-file python/pyproject.toml python/homenode_model &&
 		"$venv/bin/ruff" check -q --no-cache --config python/pyproject.toml python &&
@@ -34,6 +38,7 @@ check() {
 case ${1-} in
 check) check ;;
 golden)
+	gains internal/model/gain/testdata
 	folder=$(mktemp -d)
 	trap 'rm -rf "$folder"' EXIT
 	golden "$folder"

@@ -24,7 +24,7 @@ import (
 )
 
 // addQuestions adds the commands that ask the hub.
-func addQuestions(root *cobra.Command) { cli.Group(root, "Ask", queryCommand()) }
+func addQuestions(root *cobra.Command) { cli.Group(root, "Ask", queryCommand(), sensitivityCommand()) }
 
 // from says whom a command asks, and how it prints the answer.
 type from struct {
@@ -33,12 +33,17 @@ type from struct {
 }
 
 func (f *from) flags(cmd *cobra.Command) {
+	f.where(cmd)
+	cli.OutputFlag(cmd, &f.output, "csv")
+	cli.Writes(cmd, query.Answer{})
+}
+
+// where are the flags that say whom to ask.
+func (f *from) where(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.hub, "hub", "http://127.0.0.1:7480", "address of the hub's page and API")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the token for the hub; 'tokens' of its configuration has the sum")
 	cmd.Flags().StringVar(&f.store, "store", "", "a store to ask without a hub: sqlite:FILE, or clickhouse://USER@HOST:PORT/DATABASE with its password in HOMENODE_STORE_PASSWORD")
 	cmd.Flags().DurationVar(&f.within, "within", time.Minute, "time in which the answer must come")
-	cli.OutputFlag(cmd, &f.output, "csv")
-	cli.Writes(cmd, query.Answer{})
 }
 
 func queryCommand() *cobra.Command {

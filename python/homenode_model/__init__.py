@@ -11,6 +11,8 @@ evaluate    errors on applications and kinds that were left out, and coverage of
 categories  which workloads react alike
 export      the file that internal/model (Go) evaluates to the same bits
 card        one page about a model
+page        what the cards of all models share
+gain        another model: what a binding to a NUMA node gains, from counters
 
 It never reads /proc and never runs a workload.
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """homenode-model train rows.parquet --model model.json --card model.html
-homenode-model folds rows.parquet --models folder"""
+homenode-model folds rows.parquet --models folder
+homenode-model gain trials.parquet --model gain.ubj --card gain.html"""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from .categories import categorise
 from .data import BadData, DataSet, read
 from .evaluate import NESTED, evaluate
 from .fit import TREES, Forest, choose_pair, choose_third, fit, folds
+from .gain import command
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,21 +28,28 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--target", type=float, help="error that is to be reached, for the card, such as 0.044")
     folds = commands.add_parser("folds", help="fit a model without each kind of workload, to judge it on that kind")
     folds.add_argument("--models", type=Path, required=True, help="folder for KIND.json, the model without that kind")
-    for command in (train, folds):
-        command.add_argument(
-            "rows", type=Path, nargs="+", help="data sets of 'homenode-lab sim placements --dataset' or 'homenode profile --rows'"
+    for one in (train, folds):
+        one.add_argument(
+            "rows",
+            type=Path,
+            nargs="+",
+            help="data sets of 'homenode-lab sim placements --dataset' or 'homenode profile --rows'",
         )
-        command.add_argument("--confidence", type=float, default=0.9, help="of the intervals (default 0.9)")
-        command.add_argument("--trees", type=int, default=TREES, help=f"trees of a forest (default {TREES})")
+        one.add_argument("--trees", type=int, default=TREES, help=f"trees of a forest (default {TREES})")
+    trials = command.add(commands)
+    for one in (train, folds, trials):
+        one.add_argument("--confidence", type=float, default=0.9, help="of the intervals (default 0.9)")
     return top
 
 
 def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
-    if not 0 < args.confidence < 1 or not 1 <= args.trees <= 1000:
+    if not 0 < args.confidence < 1 or not 1 <= getattr(args, "trees", TREES) <= 1000:
         print("homenode-model: --confidence is between 0 and 1, --trees 1 to 1000", file=sys.stderr)
         return 2
     try:
+        if args.command == "gain":
+            return command.run(args)
         data = read(*args.rows)
     except BadData as err:
         print(f"homenode-model: {err}", file=sys.stderr)

@@ -4,48 +4,15 @@
 from __future__ import annotations
 
 import html
-import io
-from collections.abc import Callable
 
-import matplotlib
 import numpy as np
-
-matplotlib.use("svg")
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from .categories import Categories
 from .data import DataSet
 from .evaluate import NESTED, Result
 from .fit import Forest, Probes, targets
-
-STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
-table{border-collapse:collapse;margin:1rem 0}th,td{padding:.25rem .75rem;text-align:right;border-bottom:1px solid #d0d7de}
-th:first-child,td:first-child{text-align:left}.red{color:#b42318;font-weight:600}.note{color:#57606a}
-svg{max-width:100%;height:auto}code{overflow-wrap:anywhere}
-"""
-
-
-def svg(draw: Callable[[Axes], None], width: float = 8, height: float = 3.4) -> str:
-    plt.rcParams["svg.hashsalt"] = "homenode"
-    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
-    draw(axes)
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    plt.close(figure)
-    return out.getvalue()[out.getvalue().index("<svg") :]
-
-
-def percent(value: float) -> str:
-    return "not measured" if np.isnan(value) else f"{100 * value:.1f}%"
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    def cell(tag: str, texts: list[str]) -> str:
-        return "".join(f"<{tag}>{html.escape(t)}</{tag}>" for t in texts)
-
-    return f"<table><tr>{cell('th', heads)}</tr>" + "".join(f"<tr>{cell('td', r)}</tr>" for r in rows) + "</table>"
+from .page import document, percent, svg, table
 
 
 def name(data: DataSet, placement: int) -> str:
@@ -113,11 +80,7 @@ def page(data: DataSet, forests: list[Forest], result: Result, groups: Categorie
         ),
         '<p class="note">Predictions hold for a workload that shares no node with others. A shared front end or FPU (Opteron) is not in the simulator.</p>',
     ]
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Model of {html.escape(about["machine"])}</title><style>{STYLE}</style><body>'
-        + "\n".join(parts)
-        + "</body></html>\n"
-    )
+    return document(f"Model of {about['machine']}", parts)
 
 
 def members(data: DataSet, groups: Categories) -> list[list[str]]:

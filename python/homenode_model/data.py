@@ -89,10 +89,12 @@ def join(data: DataSet, other: DataSet, path: Path) -> DataSet:
     if twice:
         raise BadData(f"read {path}: workload {twice[0]} is in another file, too: name it with --application")
     return DataSet(
-        *(
-            np.concatenate([getattr(data, name), getattr(other, name)])
-            for name in ("speed", "again", "counters", "application", "kind", "workload")
-        ),
+        np.concatenate([data.speed, other.speed]),
+        np.concatenate([data.again, other.again]),
+        np.concatenate([data.counters, other.counters]),
+        np.concatenate([data.application, other.application]),
+        np.concatenate([data.kind, other.kind]),
+        np.concatenate([data.workload, other.workload]),
         data.placements,
         data.about,
         hashlib.sha256((data.sha256 + other.sha256).encode()).hexdigest(),

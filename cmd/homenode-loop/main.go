@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command homenode-loop is `make demo-loop`: the whole loop of model, rollout and proof on simulated
+// hosts. It is in no package.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/loop"
+	"homenode/internal/model/gain"
+	"homenode/internal/schema"
+)
+
+func main() { cli.Main(rootCommand()) }
+
+func rootCommand() *cobra.Command {
+	var model, out, output string
+	root := cli.Root("homenode-loop", "Show the whole loop on simulated hosts", "Services of simulated hosts are watched, a model of gains is asked who is worth binding, those are rolled out\n"+
+		"host by host, and what does harm is undone. Everything is modelled.")
+	root.Args = cli.Exactly(0, "no arguments")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := cli.CheckOutput(output); err != nil {
+			return err
+		}
+		if model == "" || out == "" {
+			return exit.BadInput(errors.New("--model and --out are needed: 'make demo-loop' gives both"))
+		}
+		m, err := gain.Open(model, func(path string) ([]byte, error) { return unix.ReadAtMost(path, gain.MaxBytes) })
+		if err != nil {
+			return exit.BadInput(fmt.Errorf("--model: %w", err))
+		}
+		dir, err := os.MkdirTemp("", "homenode-loop-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		c := loop.Demo(m, dir)
+		c.Progress = func(at time.Duration, what string) {
+			fmt.Fprintf(os.Stderr, "homenode-loop: %v of the simulated clock, %s\n", at, what)
+		}
+		r, err := loop.Run(cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(cmd, r, out, output), r.Check())
+	}
+	flags := root.Flags()
+	flags.StringVar(&model, "model", "", "manifest of a model of gains")
+	flags.StringVar(&out, "out", "", "folder for loop.html and loop.json")
+	cli.OutputFlag(root, &output)
+	return root
+}
+
+func write(cmd *cobra.Command, r loop.Report, out, output string) error {
+	var page, data bytes.Buffer
+	if err := errors.Join(loop.HTML(&page, r), schema.NewEncoder(&data).Encode(r)); err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"loop.html": page.Bytes(), "loop.json": data.Bytes()} {
+		if err := cli.ReplaceFile(filepath.Join(out, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	if output == "json" {
+		_, err := cmd.OutOrStdout().Write(data.Bytes())
+		return err
+	}
+	return loop.Text(cmd.OutOrStdout(), r, cli.Screen())
+}
