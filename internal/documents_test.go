@@ -98,6 +98,7 @@ var exceptions = []exception{
 	{command: "homenode-hub revoke", why: "it needs a hub's authority: cmd/homenode-hub's tests revoke"},
 	{command: "homenode-hub query", why: "it asks the reader's hub or store: cmd/homenode-hub's tests ask both"},
 	{command: "homenode-hub deploy", why: "it needs a hub's store: cmd/homenode-hub's tests roll a service out"},
+	{command: "homenode-hub sensitivity", why: "it needs a trained model: cmd/homenode-hub's tests have a small one"},
 	{command: "homenode-hub orders", why: "it reads the reader's orders: cmd/homenode-hub's tests show some"},
 	{command: "curl --unix-socket", why: "an agent has to run: agent/serve's tests ask the socket"},
 	{command: "promtool tsdb", why: "it needs Prometheus: scripts/try-metrics.sh runs one"},
@@ -132,6 +133,7 @@ var exceptions = []exception{
 	{command: "homenode-lab sim papers all.json", why: published},
 	{command: "homenode-lab sim placements", why: simMinutes},
 	{command: "homenode-lab sim pack", why: published},
+	{command: "homenode-lab sim trials", why: simMinutes},
 }
 
 // exceptionOf is the exception for a command, and its index; -1: it runs as it is.

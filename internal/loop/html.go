@@ -47,7 +47,7 @@ func HTML(w io.Writer, r Report) error {
 		How      string
 	}{
 		r.lead(), r.answer(), []string{render.Printable(r.Machine), render.Count(r.Hosts, "host"), render.Span(r.Took) + " of the simulated clock", fmt.Sprintf("seed %d", r.Seed)},
-		template.HTML(r.picture()), r.table(), services, r.how(), //nolint:gosec // Canvas escapes what it is given
+		r.picture().Picture(), r.table(), services, r.how(),
 	}
 	if err := document().Execute(w, data); err != nil {
 		return fmt.Errorf("write page: %w", err)
@@ -102,8 +102,12 @@ func (r Report) answer() []string {
 	}
 	all := []string{"Saved of the mean latency in the last hour: " + render.Or(strings.Join(gains, ", "), "nothing") + "."}
 	if r.Fault.Service != "" {
-		all = append(all, fmt.Sprintf("A fault was put into %s: where it is bound its latency is %s longer, by something that no counter shows. The model could not know; the rollout found it.",
-			render.Name(r.Fault.Service), render.Percent(r.Fault.Slower)))
+		found := ""
+		if r.count(func(o Outcome) bool { return undone(o) && o.Service == r.Fault.Service }) > 0 {
+			found = " The rollout found it."
+		}
+		all = append(all, fmt.Sprintf("A fault was put into %s: where it is bound its latency is %s longer, by something that no counter shows. The model could not know.%s",
+			render.Name(r.Fault.Service), render.Percent(r.Fault.Slower), found))
 	}
 	return all
 }
@@ -151,13 +155,19 @@ const (
 
 // picture draws each service's intervals and points over one axis. What is beyond it has its figure in
 // the table.
-func (r Report) picture() string {
+func (r Report) picture() render.Panel {
+	return render.Panel{
+		ID: "gains", Title: "Gains by service", Sub: "expected, shown, and reached; the table below has the figures",
+		Wide: wide, High: rowHigh*float64(len(r.Services)) + foot, Draw: r.draw,
+	}
+}
+
+func (r Report) draw(c *render.Canvas) {
 	low, high := -0.10, 0.20
 	x := func(v float64) float64 {
-		return nameWide + (min(max(v, low), high)-low)/(high-low)*(wide-nameWide-14)
+		return nameWide + (min(max(v, low), high)-low)/(high-low)*(wide-nameWide-20)
 	}
 	h := rowHigh*float64(len(r.Services)) + foot
-	var c render.Canvas
 	for v := low; v <= high+1e-9; v += 0.05 {
 		class := "grid"
 		if math.Abs(v) < 1e-9 {
@@ -170,7 +180,7 @@ func (r Report) picture() string {
 		y := rowHigh*float64(i) + 8
 		c.Text(0, y+14, "", "start", render.Name(o.Service))
 		c.Text(0, y+28, "small", "start", string(o.Verdict))
-		c.Rect(x(o.Predicted[1]), y+2, x(o.Predicted[2])-x(o.Predicted[1]), 24, "band", 4)
+		c.Rect(x(o.Predicted[1]), y+2, x(o.Predicted[2])-x(o.Predicted[1]), 24, "expected", 4)
 		if o.Shown != nil {
 			c.Rect(x(-o.Shown.AtMost), y+10, max(2, x(-o.Shown.AtLeast)-x(-o.Shown.AtMost)), 8, "shown", 2)
 		}
@@ -181,5 +191,4 @@ func (r Report) picture() string {
 			c.Circle(x(v), y+14, 3.5, "point")
 		}
 	}
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="100%%" role="img" aria-label="Gains by service: expected, shown, and reached; the table below has the figures">%s</svg>`, wide, h, c.String())
 }

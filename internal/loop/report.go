@@ -31,7 +31,7 @@ type Report struct {
 // Outcome is what became of one service.
 type Outcome struct {
 	Service   string              `json:"service"`
-	Verdict   sensitivity.Verdict `json:"verdict"`
+	Verdict   sensitivity.Verdict `json:"judgement"`
 	Predicted [3]float64          `json:"predicted_gain_low_high_ratios"`
 	// Phase is how its rollout ended; "": none was begun.
 	Phase  rollout.Phase     `json:"phase"`

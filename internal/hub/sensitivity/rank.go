@@ -35,7 +35,7 @@ type Report struct {
 	Until      time.Time `json:"until"`
 	Least      float64   `json:"least_gain_ratio"`
 	Confidence float64   `json:"confidence_ratio"`
-	Model      About     `json:"model"`
+	Model      About     `json:"model_of_gains"`
 	Services   []Service `json:"services"`
 	Drift      []Drift   `json:"drift"`
 	Truncated  bool      `json:"more_services"` // there are more than these
@@ -45,7 +45,7 @@ type Report struct {
 type About struct {
 	MadeBy   string   `json:"made_by"`
 	Source   string   `json:"source"`
-	Machines []string `json:"machines"`
+	Machines []string `json:"machine_names"`
 	Rows     int      `json:"row_count"`
 	Services int      `json:"service_count"`
 }
@@ -59,10 +59,10 @@ type Service struct {
 	Low       float64              `json:"low_ratio"`
 	High      float64              `json:"high_ratio"`
 	How       unit.Source          `json:"gain_how"` // modelled where the trials were not on hardware
-	Verdict   Verdict              `json:"verdict"`
-	Reason    string               `json:"reason"`
-	Unknown   []string             `json:"unknown"`
-	Outside   []string             `json:"outside"`
+	Verdict   Verdict              `json:"judgement"`
+	Reason    string               `json:"sentence"`
+	Unknown   []string             `json:"unknown_features"`
+	Outside   []string             `json:"outside_features"`
 	Bound     unit.Opt[unit.Ratio] `json:"bound_ratio"`
 	Approved  bool                 `json:"approved"`
 	Features  map[string]float64   `json:"features"`
@@ -73,7 +73,7 @@ type Drift struct {
 	Feature  string            `json:"feature"`
 	Index    unit.Opt[float64] `json:"stability_index"`
 	Services int               `json:"service_count"`
-	Drifted  bool              `json:"drifted"`
+	Drifted  bool              `json:"is_far"`
 }
 
 // boundFrom is the share of its time from which on a service counts as bound.

@@ -11,16 +11,16 @@ import (
 // TrialSummary is what trials came to.
 type TrialSummary struct {
 	Schema   int         `json:"schema"`
-	Machine  string      `json:"machine"`
+	Machine  string      `json:"machine_name"`
 	Seed     uint64      `json:"seed"`
-	Fleets   int         `json:"fleets"`
-	Servers  int         `json:"servers"` // of a fleet
-	Rows     int         `json:"rows"`
-	Services int         `json:"services"`
-	Hurt     int         `json:"hurt"` // replicas whose latency rose by more than hurtFrom in both trials
+	Fleets   int         `json:"fleet_count"`
+	Servers  int         `json:"server_count"` // of a fleet
+	Rows     int         `json:"row_count"`
+	Services int         `json:"service_count"`
+	Hurt     int         `json:"hurt_count"` // replicas whose latency rose by more than hurtFrom in both trials
 	Kinds    []TrialKind `json:"kinds"`
 	// Apart is how far two trials of a replica are apart: the root of the mean square, as a gain.
-	Apart *float64 `json:"apart"`
+	Apart *float64 `json:"gain_apart_ratio"`
 
 	services map[string]bool
 	square   float64
@@ -29,10 +29,10 @@ type TrialSummary struct {
 // TrialKind is the rows of one kind of service.
 type TrialKind struct {
 	Kind  string  `json:"kind"`
-	Rows  int     `json:"rows"`
-	Hurt  int     `json:"hurt"`
-	Alone float64 `json:"gain_latency_alone"` // mean gains; All is of those that have it
-	All   float64 `json:"gain_latency_all"`
+	Rows  int     `json:"row_count"`
+	Hurt  int     `json:"hurt_count"`
+	Alone float64 `json:"gain_alone_ratio"` // mean gains; All is of those that have it
+	All   float64 `json:"gain_all_ratio"`
 	all   int
 }
 
