@@ -88,8 +88,8 @@ func (f *from) features(cmd *cobra.Command, service, since string) (query.Answer
 }
 
 func showSensitivity(t *render.Terminal, r sensitivity.Report) {
-	t.Wrapped("", fmt.Sprintf("%s by a model of %d trials (%s, %s). A gain is the share of the mean latency that binding saves; %s of services that the model has not seen are inside the interval.",
-		render.Count(len(r.Services), "service"), r.Model.Rows, r.Model.Source, render.Printable(strings.Join(r.Model.Machines, ", ")), render.Percent(r.Confidence)))
+	t.Wrapped("", fmt.Sprintf("%s by a model of %s (%s, %s). A gain is the share of the mean latency that binding saves; %s of services that the model has not seen are inside the interval.",
+		render.Count(len(r.Services), "service"), render.Count(r.Model.Rows, "trial"), r.Model.Source, render.Printable(strings.Join(r.Model.Machines, ", ")), render.Percent(r.Confidence)))
 	if r.Model.Source == gain.Simulator {
 		t.Wrapped("", "Its trials were simulated, not measured on hardware: a prediction is a reason to try, and no proof.")
 	}

@@ -114,8 +114,8 @@ func (r Report) answer() []string {
 
 func (r Report) how() string {
 	m := r.Sensitivity.Model
-	return fmt.Sprintf("Every figure is modelled: hosts, loads and clock are simulated (internal/sim); the store, the model of gains, the rollouts and the policy are those of homenode. The model: %d trials of %d services, %s.",
-		m.Rows, m.Services, render.Printable(m.MadeBy))
+	return fmt.Sprintf("Every figure is modelled: hosts, loads and clock are simulated (internal/sim); the store, the model of gains, the rollouts and the policy are those of homenode. The model: %s of %s, %s.",
+		render.Count(m.Rows, "trial"), render.Count(m.Services, "service"), render.Printable(m.MadeBy))
 }
 
 func percent(x unit.Opt[float64]) string {

@@ -50,7 +50,7 @@ SETS = {FOUR: PAPER, ALL: FEATURES}
 TEST_SHARE = 0.15
 # A gain that is less than this, as the mean of two trials, may have its sign from the noise.
 CLEAR_GAIN = 0.05
-# MAO, section 5: R² and MAE on 300 of 2,000 samples of Baidu's servers.
+# MAO: R² and MAE on 300 of 2,000 samples of Baidu's servers.
 IN_THE_PAPER = {XGBOOST: (0.92, 0.025), FOREST: (0.87, 0.035), LINE: (0.19, 0.086)}
 # What is to be reached, as shares of the ceiling, and of rows. None was moved after a result.
 LEAST_RANDOM, LEAST_SERVICES_R2, COVERAGE_WITHIN = 0.97, 0.85, 0.02

@@ -55,7 +55,7 @@ OF_HOST = ("cpu_of_node_ratio", "server_busy_ratio")
 SCALE: Parameters = {"objective": "reg:absoluteerror", "max_depth": 2, "min_child_weight": 40}
 SCALE_TREES = 30
 # No scale is below this share of the median |residual|: else one lucky leaf has no width. Lower
-# made the intervals of simulated trials 3 % wider.
+# made the intervals of simulated trials wider.
 FLOOR_OF_MEDIAN = 1.0
 
 
