@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command homenode-loop is `make demo-loop`: the whole loop of model, rollout and proof on simulated
-// hosts. It is in no package.
+// Command homenode-loop shows the whole loop of model, rollout and proof on simulated hosts. 'make
+// demo-loop' runs it; no package has it.
 package main
 
 import (
@@ -35,6 +35,9 @@ func rootCommand() *cobra.Command {
 		}
 		if model == "" || out == "" {
 			return exit.BadInput(errors.New("--model and --out are needed: 'make demo-loop' gives both"))
+		}
+		if err := cli.CanReplace("--out", filepath.Join(out, "loop.html")); err != nil {
+			return exit.BadInput(err)
 		}
 		m, err := gain.Open(model, func(path string) ([]byte, error) { return unix.ReadAtMost(path, gain.MaxBytes) })
 		if err != nil {

@@ -23,6 +23,8 @@
 //  5. A change has an interval, by bootstrap over servers (change.go).
 //  6. A data set is written as Parquet (table.go), with what made it: schema, generator,
 //     seed. The same rows give the same bytes.
+//  7. Trials (trial.go) are another data set of the same fleets: each replica bound alone, and with
+//     all of its server, twice.
 //
 // The generator is frozen: what seed 1 means must not change, or models that were
 // trained on it cannot be compared. A change to what it draws is a new
