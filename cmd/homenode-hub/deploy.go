@@ -18,6 +18,8 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/hub"
 	"homenode/internal/hub/deploy"
+	"homenode/internal/hub/query"
+	"homenode/internal/hub/sensitivity"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/store"
@@ -65,6 +67,8 @@ func storeOf(ctx context.Context, c hub.Config) (store.Store, error) {
 // proposing are the flags of plan and start.
 type proposing struct {
 	file, output, indicator string
+	model                   string
+	expected                *sensitivity.Service // by the model; nil: none is given
 	margin                  float64
 	seed                    uint64
 	bin                     time.Duration
@@ -75,6 +79,7 @@ func (p *proposing) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.indicator, "indicator", string(deploy.Latency), "what replicas are compared by: latency, ipc (more is better, but spinning counts as work) or cpus (CPU time; less is better, where all have the same load)")
 	cmd.Flags().Float64Var(&p.margin, "margin", 0.02, "harm that must be excluded before a stage is widened, a share of the indicator")
 	cmd.Flags().Uint64Var(&p.seed, "seed", 1, "chooses which hosts come first")
+	cmd.Flags().StringVar(&p.model, "model", "", "manifest of a model of gains, as for 'homenode-hub sensitivity': it is asked what to expect, and what it does not find worth it is not started")
 	cmd.Flags().DurationVar(&p.bin, "bin", 10*time.Minute, "time over which each replica shows one figure")
 	cli.OutputFlag(cmd, &p.output)
 }
@@ -98,7 +103,41 @@ func (p *proposing) propose(ctx context.Context, c hub.Config, service string) (
 		return deploy.Proposal{}, err
 	}
 	defer s.Close()
-	return deploy.Propose(ctx, s, service, deploy.Options{Indicator: deploy.Indicator(p.indicator), Margin: p.margin, Seed: p.seed, Bin: p.bin}, time.Now())
+	one, err := deploy.Propose(ctx, s, service, deploy.Options{Indicator: deploy.Indicator(p.indicator), Margin: p.margin, Seed: p.seed, Bin: p.bin}, time.Now())
+	if err == nil && p.model != "" {
+		p.expected, err = expect(ctx, s, p.model, service)
+	}
+	return one, err
+}
+
+// expect asks a model what binding would bring the service.
+func expect(ctx context.Context, s deploy.Asker, model, service string) (*sensitivity.Service, error) {
+	m, err := openModel(model)
+	if err != nil {
+		return nil, err
+	}
+	q := store.Question{Topic: store.Features, Service: service, From: time.Now().Add(-24 * time.Hour), Until: time.Now()}
+	t, err := s.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	r := sensitivity.Rank(query.AnswerOf(q, t).Rows, m, sensitivity.Usual)
+	for i := range r.Services {
+		if r.Services[i].Service == schema.Name(service) {
+			return &r.Services[i], nil
+		}
+	}
+	return nil, fmt.Errorf("nothing is known of %q in the last day that a model could be asked about", service)
+}
+
+// worth refuses to start what the model does not find worth it.
+func (p *proposing) worth() error {
+	e := p.expected
+	if e == nil || e.Verdict == sensitivity.Worth {
+		return nil
+	}
+	return fmt.Errorf("the model does not find %q worth it: it expects a gain of %s to %s (%s; %s): leave out --model to try nevertheless",
+		e.Service, render.Percent(e.Low), render.Percent(e.High), e.Verdict, e.Reason)
 }
 
 func planCommand() *cobra.Command {
@@ -129,6 +168,9 @@ func startCommand() *cobra.Command {
 		Args:    cli.Exactly(1, "a service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.run(cmd, args[0], func(one deploy.Proposal, f *deploy.Folder) error {
+				if err := p.worth(); err != nil {
+					return err
+				}
 				return f.Start(cmd.Context(), one.Rollout, asked("start", fmt.Sprintf("indicator %s, margin %g, seed %d, bins of %v", p.indicator, p.margin, p.seed, p.bin)))
 			})
 		},
@@ -154,10 +196,10 @@ func (p *proposing) run(cmd *cobra.Command, service string, then func(deploy.Pro
 		return exit.BadInput(err)
 	}
 	if p.output == "json" {
-		return schema.NewEncoder(cmd.OutOrStdout()).Encode(planReport(one))
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(planReport(one, p.expected))
 	}
 	t := cli.Screen().Terminal()
-	showPlan(&t, one, cmd.Name() == "start")
+	showPlan(&t, one, p.expected, cmd.Name() == "start")
 	return t.Flush(cmd.OutOrStdout(), "plan")
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/hub/deploy"
+	"homenode/internal/hub/sensitivity"
 	"homenode/internal/render"
 	"homenode/internal/rollout"
 	"homenode/internal/unit"
@@ -30,17 +31,18 @@ type PlanReport struct {
 	Local     unit.Opt[unit.Ratio] `json:"local_ratio"`
 	Gain      unit.Opt[unit.Ratio] `json:"saved_ratio"` // share of its CPU time, at most
 	GainHow   unit.Source          `json:"saved_how"`
+	Expected  *sensitivity.Service `json:"prediction,omitempty"` // of a model of gains, if one was given
 }
 
-func planReport(p deploy.Proposal) PlanReport {
+func planReport(p deploy.Proposal, expected *sensitivity.Service) PlanReport {
 	plan := p.Rollout.State.Plan
 	return PlanReport{
 		Service: plan.Service, Indicator: p.Rollout.Indicator, How: p.Rollout.How, Replicas: len(plan.Replicas), Hosts: p.Hosts, Without: p.Without,
-		Margin: plan.Margin, Stages: plan.Stages, Bound: p.Bounds, Shortest: p.Time[0], Longest: p.Time[1], Local: p.Local, Gain: p.Gain, GainHow: p.GainHow,
+		Margin: plan.Margin, Stages: plan.Stages, Bound: p.Bounds, Shortest: p.Time[0], Longest: p.Time[1], Local: p.Local, Gain: p.Gain, GainHow: p.GainHow, Expected: expected,
 	}
 }
 
-func showPlan(t *render.Terminal, p deploy.Proposal, started bool) {
+func showPlan(t *render.Terminal, p deploy.Proposal, expected *sensitivity.Service, started bool) {
 	plan := p.Rollout.State.Plan
 	better := "more is better"
 	if plan.LowerIsBetter {
@@ -68,6 +70,9 @@ func showPlan(t *render.Terminal, p deploy.Proposal, started bool) {
 	}
 	if x, ok := p.Local.Get(); ok {
 		facts = append(facts, render.Fact{Name: "local access ratio", Text: render.Percent(float64(x))})
+	}
+	if expected != nil {
+		facts = append(facts, render.Fact{Name: "the model expects", Text: fmt.Sprintf("a gain of %s to %s of its latency (%s; %s): it %s", render.Percent(expected.Low), render.Percent(expected.High), expected.Verdict, expected.How, expected.Reason)})
 	}
 	if p.Without > 0 {
 		facts = append(facts, render.Fact{Name: "left out", Text: render.Count(p.Without, "instance") + " without the indicator: bound at the end, with all others"})

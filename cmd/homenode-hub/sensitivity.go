@@ -45,9 +45,9 @@ func sensitivityCommand() *cobra.Command {
 			if !(least >= 0 && least < 1) {
 				return exit.BadInput(fmt.Errorf("--least is %v: want 0 or more, below 1, such as 0.02", least))
 			}
-			m, err := gain.Open(model, func(path string) ([]byte, error) { return unix.ReadAtMost(path, gain.MaxBytes) })
+			m, err := openModel(model)
 			if err != nil {
-				return exit.BadInput(fmt.Errorf("--model: %w", err))
+				return exit.BadInput(err)
 			}
 			a, err := f.features(cmd, strings.Join(args, ""), since)
 			if err != nil {
@@ -65,11 +65,20 @@ func sensitivityCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&model, "model", "", "manifest of a model of gains; its other files are beside it")
 	cmd.Flags().StringVar(&since, "since", "24h", "time of which the features are means: before now, such as 7d, or a moment")
-	cmd.Flags().Float64Var(&least, "least", 0.02, "gain that a rollout must bring to be worth it, a share of the latency")
+	cmd.Flags().Float64Var(&least, "least", sensitivity.Usual, "gain that a rollout must bring to be worth it, a share of the latency")
 	f.where(cmd)
 	cli.OutputFlag(cmd, &f.output)
 	cli.Writes(cmd, sensitivity.Report{})
 	return cli.Exits(cmd, "2", "no model, or a hub or store that cannot be asked")
+}
+
+// openModel opens a model by its manifest.
+func openModel(manifest string) (*gain.Model, error) {
+	m, err := gain.Open(manifest, func(path string) ([]byte, error) { return unix.ReadAtMost(path, gain.MaxBytes) })
+	if err != nil {
+		return nil, fmt.Errorf("--model: %w", err)
+	}
+	return m, nil
 }
 
 // features asks for what services show.
@@ -112,8 +121,11 @@ func showSensitivity(t *render.Terminal, r sensitivity.Report) {
 			break
 		}
 		why := s.Reason
-		if len(s.Outside) > 0 {
+		switch s.Verdict {
+		case sensitivity.Strange:
 			why = "outside of what the model has seen: " + strings.Join(s.Outside, ", ")
+		case sensitivity.Unknown:
+			why = "too little is known of it: its hosts do not count " + strings.Join(s.Unknown, ", ")
 		}
 		t.Wrapped("  ", render.Name(s.Service)+": "+why+".")
 	}

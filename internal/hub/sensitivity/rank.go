@@ -26,6 +26,7 @@ const (
 	Little  Verdict = "little"   // it gains less than that, with the model's confidence
 	Bound   Verdict = "bound"    // it is bound, so what it shows is no longer what binding starts from
 	Strange Verdict = "strange"  // outside of what the model has seen: it cannot say
+	Unknown Verdict = "unknown"  // too little is known of it: its hosts do not count what the model asks for
 )
 
 // Report is what `homenode-hub sensitivity -o json` writes.
@@ -76,6 +77,10 @@ type Drift struct {
 	Drifted  bool              `json:"is_far"`
 }
 
+// Usual is the gain that a rollout must bring to be worth it, where none is asked for: as much as the
+// harm that it excludes before it is widened.
+const Usual = 0.02
+
 // boundFrom is the share of its time from which on a service counts as bound.
 const boundFrom = 0.01
 
@@ -113,7 +118,7 @@ func Rank(rows []map[string]any, m *gain.Model, least float64) Report {
 }
 
 func rank(v Verdict) int {
-	return slices.Index([]Verdict{Worth, Unclear, Strange, Bound, Little, Hurt}, v)
+	return slices.Index([]Verdict{Worth, Unclear, Strange, Unknown, Bound, Little, Hurt}, v)
 }
 
 func predict(name string, row map[string]any, x map[string]float64, m *gain.Model, least float64) Service {
@@ -141,6 +146,8 @@ func verdict(p gain.Prediction, bound, least float64) Verdict {
 	switch {
 	case bound > boundFrom:
 		return Bound
+	case !p.Enough():
+		return Unknown
 	case len(p.Outside) > 0:
 		return Strange
 	case p.Low >= least:

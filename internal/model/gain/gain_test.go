@@ -92,7 +92,10 @@ func TestUnknownAndOutside(t *testing.T) {
 	if p.Sure() || len(p.Outside) != 1 || p.Outside[0] != MSR || len(p.Unknown) != 1 || p.Unknown[0] != Busy {
 		t.Errorf("%+v", p)
 	}
-	if none := m.Predict(nil); len(none.Unknown) != len(m.Features) || math.IsNaN(none.Gain) {
+	if !p.Enough() {
+		t.Errorf("without what is of the host, enough is known: %+v", p)
+	}
+	if none := m.Predict(nil); len(none.Unknown) != len(m.Features) || math.IsNaN(none.Gain) || none.Enough() || none.Sure() {
 		t.Errorf("%+v", none)
 	}
 }

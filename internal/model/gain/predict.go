@@ -71,8 +71,19 @@ func (m *Model) scaleOf(x []float32) float64 {
 }
 
 // Sure says whether a decision may stand on the prediction: no feature lies outside of what the
-// model has seen, and none that it needs is unknown.
-func (p Prediction) Sure() bool { return len(p.Outside) == 0 && len(p.Unknown) == 0 }
+// model has seen, and enough is known.
+func (p Prediction) Sure() bool { return len(p.Outside) == 0 && p.Enough() }
+
+// Enough says whether as much is known as in the trials: models are trained on rows without what is of
+// the host, too, which a fleet does not know of a service. With less they say anything.
+func (p Prediction) Enough() bool {
+	for _, name := range p.Unknown {
+		if name != CPUOfNode && name != Busy {
+			return false
+		}
+	}
+	return true
+}
 
 // words of features: what a value means.
 var words = map[string]func(v float64) string{
@@ -95,7 +106,7 @@ func (p Prediction) Reason() string {
 		if len(all) == 3 || math.Abs(part.Gain) < 0.002 {
 			break
 		}
-		what := part.Feature + " is unknown"
+		what := "its " + part.Feature + " is unknown"
 		if known {
 			what = words[part.Feature](v)
 		}
