@@ -79,7 +79,7 @@ func (p *proposing) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.indicator, "indicator", string(deploy.Latency), "what replicas are compared by: latency, ipc (more is better, but spinning counts as work) or cpus (CPU time; less is better, where all have the same load)")
 	cmd.Flags().Float64Var(&p.margin, "margin", 0.02, "harm that must be excluded before a stage is widened, a share of the indicator")
 	cmd.Flags().Uint64Var(&p.seed, "seed", 1, "chooses which hosts come first")
-	cmd.Flags().StringVar(&p.model, "model", "", "manifest of a model of gains, as for 'homenode-hub sensitivity': it is asked what to expect, and what it does not find worth it is not started")
+	cmd.Flags().StringVar(&p.model, "model", "", "manifest of a model of gains, as for 'homenode-hub sensitivity': shows the gain that it expects; 'start' refuses a service that it does not find worth binding")
 	cmd.Flags().DurationVar(&p.bin, "bin", 10*time.Minute, "time over which each replica shows one figure")
 	cli.OutputFlag(cmd, &p.output)
 }
@@ -127,7 +127,7 @@ func expect(ctx context.Context, s deploy.Asker, model, service string) (*sensit
 			return &r.Services[i], nil
 		}
 	}
-	return nil, fmt.Errorf("nothing is known of %q in the last day that a model could be asked about", service)
+	return nil, fmt.Errorf("the status database has no features of %q for the last day", service)
 }
 
 // worth refuses to start what the model does not find worth it.
@@ -136,7 +136,7 @@ func (p *proposing) worth() error {
 	if e == nil || e.Verdict == sensitivity.Worth {
 		return nil
 	}
-	return fmt.Errorf("the model does not find %q worth it: it expects a gain of %s to %s (%s; %s): leave out --model to try nevertheless",
+	return fmt.Errorf("the model does not find %q worth binding: it expects a gain of %s to %s (%s; %s): leave out --model to try nevertheless",
 		e.Service, render.Percent(e.Low), render.Percent(e.High), e.Verdict, e.Reason)
 }
 

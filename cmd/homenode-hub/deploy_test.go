@@ -62,7 +62,7 @@ func TestDeploy(t *testing.T) {
 		{exit.Done, "plan shop --indicator cpus", []string{"cpus (measured; less is better)"}},
 		{exit.Done, "plan shop --model " + gainModel, []string{"the model expects", "a gain of"}},
 		{exit.Bad, "plan shop --model none.json", []string{"no such file"}},
-		{exit.Bad, "start shop --model " + gainModel, []string{"does not find", "leave out --model"}},
+		{exit.Bad, "start shop --model " + gainModel, []string{"does not find \"shop\" worth binding", "leave out --model"}},
 		{exit.Bad, "plan shop --indicator colour", []string{"want latency, ipc or cpus"}},
 		{exit.Bad, "plan shop --indicator ipc", []string{"do not show the indicator"}},
 		{exit.Bad, "plan shap", []string{"none of its instances was seen"}},

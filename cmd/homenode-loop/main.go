@@ -19,6 +19,7 @@ import (
 	"homenode/internal/kernel/unix"
 	"homenode/internal/loop"
 	"homenode/internal/model/gain"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 )
 
@@ -26,8 +27,8 @@ func main() { cli.Main(rootCommand()) }
 
 func rootCommand() *cobra.Command {
 	var model, out, output string
-	root := cli.Root("homenode-loop", "Show the whole loop on simulated hosts", "Services of simulated hosts are watched, a model of gains is asked who is worth binding, those are rolled out\n"+
-		"host by host, and what does harm is undone. Everything is modelled.")
+	root := cli.Root("homenode-loop", "Show the whole loop on simulated hosts", "Watches the services of simulated hosts, asks a model of gains which are worth binding, rolls those out\n"+
+		"host by host, and rolls back what does harm. Everything is modelled.")
 	root.Args = cli.Exactly(0, "no arguments")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := cli.CheckOutput(output); err != nil {
@@ -50,7 +51,7 @@ func rootCommand() *cobra.Command {
 		defer os.RemoveAll(dir)
 		c := loop.Demo(m, dir)
 		c.Progress = func(at time.Duration, what string) {
-			fmt.Fprintf(os.Stderr, "homenode-loop: %v of the simulated clock, %s\n", at, what)
+			fmt.Fprintf(cmd.ErrOrStderr(), "homenode-loop: %s of the simulated clock, %s\n", render.Span(at), what)
 		}
 		r, err := loop.Run(cmd.Context(), c)
 		if err != nil {

@@ -3,7 +3,7 @@
 // Package loop runs the whole of MAO's loop on simulated hosts, with the parts that a fleet has:
 // its store, its model, its rollouts, and the policy of an agent.
 //
-//	hosts (sim) ─windows─▶ store ─features─▶ model ─▶ who is worth it ─▶ rollouts ─┐
+//	hosts (sim) ─windows─▶ store ─features─▶ model ─▶ worth binding ─▶ rollouts ───┐
 //	    ▲                    └──── what bound replicas show against the others ───▶│
 //	    └────────── orders: which host may bind which service ◀───────────────────┘
 //

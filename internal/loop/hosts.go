@@ -8,10 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent/outbox"
-	"homenode/internal/machine"
 	"homenode/internal/policy/mao"
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
@@ -65,25 +63,11 @@ func newHosts(c *Config, services []fleet.Service) ([]*host, error) {
 			return nil, err
 		}
 		h := &host{name: fmt.Sprintf("host-%02d", i+1), world: w, orders: map[string]bool{}, fault: c.Fault}
-		h.loop = &runner.Loop{World: w, Machine: c.Machine, Policy: &ordered{policy, h}, Actuate: actuate.DefaultConfig(), Period: period}
+		approve := func(wl *window.Workload) bool { return h.orders[wl.Service] }
+		h.loop = &runner.Loop{World: w, Machine: c.Machine, Policy: runner.Approving{Policy: policy, Approve: approve}, Actuate: actuate.DefaultConfig(), Period: period}
 		all = append(all, h)
 	}
 	return all, nil
-}
-
-// ordered is a policy that may bind what the orders approve.
-type ordered struct {
-	runner.Policy
-	host *host
-}
-
-func (o *ordered) Step(m machine.Machine, w window.Window) []action.Action {
-	all := slices.Clone(w.Workloads)
-	for i := range all {
-		all[i].Approved = o.host.orders[all[i].Service]
-	}
-	w.Workloads = all
-	return o.Policy.Step(m, w)
 }
 
 // minute is one window of the host, as its agent sends it, and what each service waited, in seconds.

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"homenode/internal/render"
-	"homenode/internal/rollout"
 	"homenode/internal/unit"
 )
 
@@ -33,7 +32,7 @@ func HTML(w io.Writer, r Report) error {
 			s.Steps = append(s.Steps, render.Span(step.After)+": "+step.Sentence)
 		}
 		if len(o.Steps) == 0 {
-			s.Steps = []string{"left alone: no rollout was begun"}
+			s.Steps = []string{"left alone: no rollout was started"}
 		}
 		services = append(services, s)
 	}
@@ -83,27 +82,22 @@ func (r Report) count(is func(Outcome) bool) (n int) {
 	return n
 }
 
-func bound(o Outcome) bool  { return o.Phase == rollout.Done && o.Proven }
-func undone(o Outcome) bool { return o.Phase == rollout.RolledBack }
-func left(o Outcome) bool   { return o.Phase == "" }
-func harmed(o Outcome) bool { return left(o) && o.Blind.Or(0) < 0 }
-
 func (r Report) lead() string {
 	return fmt.Sprintf("%s of %d bound with a proven gain, %d undone, %d left alone, of which binding would have hurt %d.",
-		render.Count(r.count(bound), "service"), len(r.Services), r.count(undone), r.count(left), r.count(harmed))
+		render.Count(r.count(Outcome.proven), "service"), len(r.Services), r.count(Outcome.undone), r.count(Outcome.left), r.count(Outcome.spared))
 }
 
 func (r Report) answer() []string {
 	var gains []string
 	for _, o := range r.Services {
-		if x, ok := o.Gain.Get(); ok && bound(o) {
+		if x, ok := o.Gain.Get(); ok && o.proven() {
 			gains = append(gains, fmt.Sprintf("%s %s", render.Name(o.Service), render.Percent(x)))
 		}
 	}
 	all := []string{"Saved of the mean latency in the last hour: " + render.Or(strings.Join(gains, ", "), "nothing") + "."}
 	if r.Fault.Service != "" {
 		found := ""
-		if r.count(func(o Outcome) bool { return undone(o) && o.Service == r.Fault.Service }) > 0 {
+		if r.count(func(o Outcome) bool { return o.undone() && o.Service == r.Fault.Service }) > 0 {
 			found = " The rollout found it."
 		}
 		all = append(all, fmt.Sprintf("A fault was put into %s: where it is bound its latency is %s longer, by something that no counter shows. The model could not know.%s",
@@ -130,11 +124,11 @@ func (r Report) table() render.Grid {
 	for _, o := range r.Services {
 		rolled, shown := "none", "-"
 		switch {
-		case bound(o):
+		case o.proven():
 			rolled = "bound on all"
-		case undone(o):
+		case o.undone():
 			rolled = "rolled back"
-		case o.Phase != "":
+		case !o.left():
 			rolled = string(o.Phase)
 		}
 		if o.Shown != nil {

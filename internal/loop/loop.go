@@ -49,8 +49,8 @@ const (
 	tick    = 10 * time.Minute
 )
 
-// CatalogueOf lists the services that a run may have. size is how many of them a host has.
-func CatalogueOf(seed uint64, m machine.Machine, y memsys.System, size int) ([]fleet.Service, error) {
+// catalogueOf lists the services that a run may have. size is how many of them a host has.
+func catalogueOf(seed uint64, m machine.Machine, y memsys.System, size int) ([]fleet.Service, error) {
 	p, err := fleet.Generate(seed, fleet.HostOf(m, y), fleet.Size{Servers: 1, Minutes: 60, Workloads: size})
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ type run struct {
 	store     *sqlite.Store
 	folder    *deploy.Folder
 	runner    deploy.Runner
-	fleets    [3][]*host // of the loop; never bound; all bound without a question
+	fleets    [3][]*host // of the loop; never bound; all bound unconditionally
 	now       time.Time
 	latencies [3]map[string]*mean // of the last part, by service
 	comparing bool
@@ -83,10 +83,10 @@ type mean struct{ sum, n float64 }
 // Run goes through the loop once.
 //
 //  1. All services are watched, none is bound.
-//  2. The model is asked who is worth it. Those are rolled out, all at once; others are left alone.
+//  2. The model is asked which services are worth binding. Those are rolled out, all at once; others are left alone.
 //  3. Every ten minutes rollouts take what was shown, and hosts get their orders.
 //  4. When all have ended, the fleet is compared with one in which nothing was ever bound, and with
-//     one in which everything was bound without a question.
+//     one in which everything was bound unconditionally.
 func Run(ctx context.Context, c Config) (Report, error) {
 	r, err := newRun(ctx, &c)
 	if err != nil {
@@ -127,7 +127,7 @@ func newRun(ctx context.Context, c *Config) (*run, error) {
 	if c.Progress == nil {
 		c.Progress = func(time.Duration, string) {}
 	}
-	all, err := CatalogueOf(c.Seed, c.Machine, c.System, len(c.Services))
+	all, err := catalogueOf(c.Seed, c.Machine, c.System, len(c.Services))
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func TestLoop(t *testing.T) {
 		t.Errorf("%d of %d services were rolled out", begun, len(r.Services))
 	}
 	if x := blindOf(r, "router-000"); x > -0.1 {
-		t.Errorf("bound without a question, router-000 gains %v: the demonstration needs one that is hurt", x)
+		t.Errorf("bound unconditionally, router-000 gains %v: the demonstration needs one that is hurt", x)
 	}
 	var page, text bytes.Buffer
 	if err := errors.Join(HTML(&page, r), Text(&text, r, render.TextOptions{Width: 100})); err != nil {

@@ -39,10 +39,17 @@ type Outcome struct {
 	Shown  *rollout.Evidence `json:"shown,omitempty"` // when the gain was proven, or at the last look
 	Steps  []Step            `json:"steps"`
 	// Gains against a fleet in which nothing was ever bound, over the last hour: with the loop, and
-	// where everything was bound without a question.
+	// where everything was bound unconditionally.
 	Gain  unit.Opt[float64] `json:"gain_ratio"`
 	Blind unit.Opt[float64] `json:"blind_gain_ratio"`
 }
+
+func (o Outcome) proven() bool { return o.Phase == rollout.Done && o.Proven }
+func (o Outcome) undone() bool { return o.Phase == rollout.RolledBack }
+func (o Outcome) left() bool   { return o.Phase == "" }
+
+// spared says that binding would have hurt it, and that it was left alone.
+func (o Outcome) spared() bool { return o.left() && o.Blind.Or(0) < 0 }
 
 // Step is one of a rollout.
 type Step struct {
@@ -85,11 +92,11 @@ func (r *run) gain(f int, service string) unit.Opt[float64] {
 
 // Check says what a demonstration must show and this run does not.
 func (r Report) Check() error {
-	var gained, left, back bool
+	var gained, spared, back bool
 	for _, o := range r.Services {
-		gained = gained || o.Phase == rollout.Done && o.Proven && o.Gain.Or(0) > 0
-		left = left || o.Phase == "" && o.Blind.Or(0) < 0
-		back = back || o.Phase == rollout.RolledBack && o.Service == r.Fault.Service
+		gained = gained || o.proven() && o.Gain.Or(0) > 0
+		spared = spared || o.spared()
+		back = back || o.undone() && o.Service == r.Fault.Service
 	}
 	var missing []error
 	for _, m := range []struct {
@@ -97,7 +104,7 @@ func (r Report) Check() error {
 		what string
 	}{
 		{gained, "no service was bound with a proven gain"},
-		{left, "no service that binding would have hurt was left alone"},
+		{spared, "no service that binding would have hurt was left alone"},
 		{back, fmt.Sprintf("the fault of %q was not rolled back", r.Fault.Service)},
 	} {
 		if !m.ok {

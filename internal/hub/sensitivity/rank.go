@@ -26,7 +26,7 @@ const (
 	Little  Verdict = "little"   // it gains less than that, with the model's confidence
 	Bound   Verdict = "bound"    // it is bound, so what it shows is no longer what binding starts from
 	Strange Verdict = "strange"  // outside of what the model has seen: it cannot say
-	Unknown Verdict = "unknown"  // too little is known of it: its hosts do not count what the model asks for
+	Unknown Verdict = "unknown"  // too little is known of it: its hosts do not count what the model needs
 )
 
 // Report is what `homenode-hub sensitivity -o json` writes.
@@ -132,7 +132,7 @@ func predict(name string, row map[string]any, x map[string]float64, m *gain.Mode
 		Service: name, Instances: count("instances"), Hosts: count("hosts"), Gain: p.Gain, Low: p.Low, High: p.High, How: unit.HowModelled,
 		Reason: p.Reason(), Unknown: orEmpty(p.Unknown), Outside: orEmpty(p.Outside), Approved: approved, Features: x,
 	}
-	if m.Source == "measured" {
+	if m.Source == gain.Measured {
 		s.How = unit.HowEstimated
 	}
 	if v, ok := number(row["bound_ratio"]); ok {

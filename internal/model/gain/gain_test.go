@@ -75,7 +75,7 @@ func TestPartsAddUp(t *testing.T) {
 		for _, part := range p.Parts {
 			sum += part.Gain
 		}
-		if math.Abs(sum-p.Gain) > 1e-5 || !p.Sure() || p.Reason() == "" {
+		if math.Abs(sum-p.Gain) > 1e-5 || len(p.Outside) > 0 || !p.Enough() || p.Reason() == "" {
 			t.Errorf("parts add up to %v, the prediction is %v: %s", sum, p.Gain, p.Reason())
 		}
 	}
@@ -89,13 +89,13 @@ func TestUnknownAndOutside(t *testing.T) {
 	}
 	x[MSR], x[Busy] = 0.99, math.NaN()
 	p := m.Predict(x)
-	if p.Sure() || len(p.Outside) != 1 || p.Outside[0] != MSR || len(p.Unknown) != 1 || p.Unknown[0] != Busy {
+	if len(p.Outside) != 1 || p.Outside[0] != MSR || len(p.Unknown) != 1 || p.Unknown[0] != Busy {
 		t.Errorf("%+v", p)
 	}
 	if !p.Enough() {
 		t.Errorf("without what is of the host, enough is known: %+v", p)
 	}
-	if none := m.Predict(nil); len(none.Unknown) != len(m.Features) || math.IsNaN(none.Gain) || none.Enough() || none.Sure() {
+	if none := m.Predict(nil); len(none.Unknown) != len(m.Features) || math.IsNaN(none.Gain) || none.Enough() {
 		t.Errorf("%+v", none)
 	}
 }

@@ -19,8 +19,10 @@ const (
 	Schema = 1
 	kind   = "homenode-gain"
 	label  = "gain_latency_ratio"
-	// Simulator is the source of a model whose trials were simulated.
+	// Simulator is the source of a model whose trials were simulated, Measured of one whose trials ran on
+	// hardware.
 	Simulator = "simulator"
+	Measured  = "measured"
 	// MaxBytes bounds each file: one of 109 trees has 150 kB.
 	MaxBytes = 64 << 20
 )

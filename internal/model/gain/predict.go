@@ -70,10 +70,6 @@ func (m *Model) scaleOf(x []float32) float64 {
 	return max(float64(m.scale.predict(x)), m.Manifest.Scale.Floor)
 }
 
-// Sure says whether a decision may stand on the prediction: no feature lies outside of what the
-// model has seen, and enough is known.
-func (p Prediction) Sure() bool { return len(p.Outside) == 0 && p.Enough() }
-
 // Enough says whether as much is known as in the trials: models are trained on rows without what is of
 // the host, too, which a fleet does not know of a service. With less they say anything.
 func (p Prediction) Enough() bool {

@@ -11,7 +11,7 @@ import (
 
 // decodeUBJ reads UBJSON as XGBoost writes it (draft 12: big-endian, keys without 'S', arrays
 // with a type and a count). Objects become map[string]any, arrays []any, arrays of numbers with a
-// type []float64, numbers float64, or float32 where the file has that. What follows the value is
+// type []float64, numbers float64, which holds each float32 and each int32 exactly. What follows the value is
 // an error, as is anything deeper or longer than the file can hold.
 func decodeUBJ(data []byte) (any, error) {
 	d := ubj{data: data}

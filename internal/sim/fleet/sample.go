@@ -79,15 +79,16 @@ func (s *subject) compared() *comparison {
 //     after the same time: this shows the effect of its neighbours' bindings.
 //  3. Each of them then makes a row.
 func (j *job) pair(ctx context.Context) error {
-	off, err := j.newSide(false)
+	seed := j.config.serverSeed(j.server)
+	off, err := j.newSide(seed, runner.None)
 	if err != nil {
 		return err
 	}
-	on, err := j.newSide(true)
+	on, err := j.newSide(seed, runner.MAO)
 	if err != nil {
 		return err
 	}
-	on.loop.Policy = &patient{Policy: on.loop.Policy, windows: j.config.inWindows(lookFor), seen: map[string]int{}}
+	on.loop.Policy = patient(on.loop.Policy, j.config.inWindows(lookFor))
 	subjects := map[string]*subject{}
 	for i := range j.config.windows() {
 		if err := ctx.Err(); err != nil {

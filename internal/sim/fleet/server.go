@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"homenode/internal/action"
-	"homenode/internal/machine"
 	"homenode/internal/sim"
 
 	"homenode/internal/sim/runner"
@@ -38,24 +36,21 @@ type side struct {
 	all, unbound float64
 }
 
-// newSide starts a server, with a policy of its own, as policies have state.
-func (j *job) newSide(on bool) (*side, error) {
+// newSide starts a server, with a policy of its own, as policies have state. seed is that of the
+// world: of arrivals, and of where Linux puts things.
+func (j *job) newSide(seed uint64, policy string) (*side, error) {
 	c := j.config
 	w, err := c.newWorld(sim.Config{
-		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: runner.Start, Step: c.step(),
+		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: seed, Start: runner.Start, Step: c.step(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("server %d: %w", j.server, err)
 	}
-	name := runner.None
-	if on {
-		name = runner.MAO
-	}
-	policy, err := runner.New(name, runner.Options{MAO: c.MAO})
+	p, err := runner.New(policy, runner.Options{MAO: c.MAO})
 	if err != nil {
 		return nil, err
 	}
-	return &side{world: w, loop: &runner.Loop{World: w, Machine: c.Machine, Policy: policy, Actuate: c.Actuate, Period: c.Period}}, nil
+	return &side{world: w, loop: &runner.Loop{World: w, Machine: c.Machine, Policy: p, Actuate: c.Actuate, Period: c.Period}}, nil
 }
 
 // count counts the bound workloads of a window.
@@ -114,13 +109,13 @@ func (j *job) run(ctx context.Context) error {
 }
 
 func (j *job) single(ctx context.Context) error {
-	s, err := j.newSide(j.on)
+	p, policy := &j.done.without, runner.None
+	if j.on {
+		p, policy = &j.done.with, runner.MAO
+	}
+	s, err := j.newSide(j.config.serverSeed(j.server), policy)
 	if err != nil {
 		return err
-	}
-	p := &j.done.without
-	if j.on {
-		p = &j.done.with
 	}
 	for i := range j.config.windows() {
 		if err := ctx.Err(); err != nil {
@@ -186,21 +181,10 @@ func (j *job) close(p *part, s *side) {
 
 // patient is a policy that leaves workloads alone until they have been there for some
 // windows: approved workloads are observed first, as by the offline side.
-type patient struct {
-	runner.Policy
-	windows int
-	seen    map[string]int
-}
-
-// Step shows its policy the same window, with workloads that are too new marked as not
-// approved.
-func (p *patient) Step(m machine.Machine, w window.Window) []action.Action {
-	all := make([]window.Workload, len(w.Workloads))
-	copy(all, w.Workloads)
-	for i := range all {
-		p.seen[all[i].ID]++
-		all[i].Approved = all[i].Approved && p.seen[all[i].ID] > p.windows
-	}
-	w.Workloads = all
-	return p.Policy.Step(m, w)
+func patient(p runner.Policy, windows int) runner.Policy {
+	seen := map[string]int{}
+	return runner.Approving{Policy: p, Approve: func(wl *window.Workload) bool {
+		seen[wl.ID]++
+		return wl.Approved && seen[wl.ID] > windows
+	}}
 }

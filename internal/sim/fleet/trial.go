@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
@@ -200,7 +199,7 @@ func (j *trial) once(ctx context.Context, again int) (o once, err error) {
 
 // unbound is the arm in which no replica is bound, and where the features are from.
 func (j *trial) unbound(ctx context.Context, seed uint64, o *once) (off record, err error) {
-	s, err := j.start(seed, runner.None)
+	s, err := j.newSide(seed, runner.None)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +230,7 @@ func (j *trial) look(w window.Window, o *once) {
 		}
 		o.features[wl.ID].addWindow(wl, w.Length)
 	}
-	o.busy.add(used/HostOf(j.config.Machine, j.config.System).CPUs, true)
+	o.busy.add(used/j.plan.Host.CPUs, true)
 }
 
 // smallestNode is the fewest CPUs of a node that has any.
@@ -254,16 +253,18 @@ func byID(all []sim.Truth) map[string]sim.Truth {
 
 // arm binds one replica, or all ("").
 func (j *trial) arm(ctx context.Context, seed uint64, off record, id string) (effects, error) {
-	s, err := j.start(seed, runner.MAO)
+	s, err := j.newSide(seed, runner.MAO)
 	if err != nil {
 		return nil, err
 	}
-	s.loop.Policy = &only{Policy: s.loop.Policy, id: id, from: j.config.inWindows(trialLook)}
+	looked := false
+	s.loop.Policy = runner.Approving{Policy: s.loop.Policy, Approve: func(wl *window.Workload) bool { return looked && (id == "" || wl.ID == id) }}
 	got, since := effects{}, map[string]int{}
 	for i := range j.config.windows() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		looked = i >= j.config.inWindows(trialLook)
 		w := s.loop.Round()
 		with := byID(s.world.Truth())
 		for k := range w.Workloads {
@@ -283,39 +284,6 @@ func (j *trial) arm(ctx context.Context, seed uint64, off record, id string) (ef
 		}
 	}
 	return got, nil
-}
-
-func (j *trial) start(seed uint64, policy string) (*side, error) {
-	c := j.config
-	w, err := c.newWorld(sim.Config{
-		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: seed, Start: runner.Start, Step: c.step(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("server %d: %w", j.server, err)
-	}
-	p, err := runner.New(policy, runner.Options{MAO: c.MAO})
-	if err != nil {
-		return nil, err
-	}
-	return &side{world: w, loop: &runner.Loop{World: w, Machine: c.Machine, Policy: p, Actuate: c.Actuate, Period: c.Period}}, nil
-}
-
-// only is a policy to which one workload is approved, or all (""), from a window on.
-type only struct {
-	runner.Policy
-	id         string
-	from, seen int
-}
-
-// Step shows its policy the same window, with the others marked as not approved.
-func (p *only) Step(m machine.Machine, w window.Window) []action.Action {
-	p.seen++
-	all := slices.Clone(w.Workloads)
-	for i := range all {
-		all[i].Approved = p.seen > p.from && (p.id == "" || all[i].ID == p.id)
-	}
-	w.Workloads = all
-	return p.Policy.Step(m, w)
 }
 
 // row needs both trials of the replica alone. All of its server may lack it: then it is unknown.

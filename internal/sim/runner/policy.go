@@ -4,6 +4,7 @@ package runner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"homenode/internal/action"
@@ -23,6 +24,22 @@ import (
 type Policy interface {
 	Name() string
 	Step(m machine.Machine, w window.Window) []action.Action
+}
+
+// Approving is a policy that sees of each workload whether Approve does. The window that others have
+// stays as it is.
+type Approving struct {
+	Policy
+	Approve func(wl *window.Workload) bool
+}
+
+// Step shows its policy a copy of the window.
+func (a Approving) Step(m machine.Machine, w window.Window) []action.Action {
+	w.Workloads = slices.Clone(w.Workloads)
+	for i := range w.Workloads {
+		w.Workloads[i].Approved = a.Approve(&w.Workloads[i])
+	}
+	return a.Policy.Step(m, w)
 }
 
 // Kind is a policy by its name.
