@@ -17,6 +17,7 @@ import (
 	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/snapshot"
+	"homenode/internal/source"
 )
 
 func mapsCommand() *cobra.Command {
@@ -33,7 +34,7 @@ func mapsCommand() *cobra.Command {
 			if err := cli.CheckOutput(output); err != nil {
 				return exit.BadInput(err)
 			}
-			processes, err := selection(args[0])
+			processes, err := source.Processes(args[0])
 			if err != nil || len(processes.PIDs) != 1 {
 				return exit.BadInput(fmt.Errorf("process id %q: want a number", args[0]))
 			}

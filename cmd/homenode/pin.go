@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/policy/brm"
 	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/views"
 )
 
@@ -133,8 +132,8 @@ func takeThreads(ctx context.Context, state string, say func(string)) (*threadag
 // check returns the settings and what to read.
 func (o pinOptions) check(given func(flag string) bool) (cfg brm.Config, rc kernel.ThreadConfig, err error) {
 	rc = kernel.ThreadConfig{UserOnly: o.user, Cgroups: o.cgroups}
-	if rc.PIDs, err = processIDs("--pid", o.pids); err == nil {
-		rc.Watched, err = processIDs("--watch", o.watch)
+	if rc.PIDs, err = source.PIDs("--pid", o.pids); err == nil {
+		rc.Watched, err = source.PIDs("--watch", o.watch)
 	}
 	if err == nil {
 		err = o.checkFlags()
@@ -174,18 +173,4 @@ func (o pinOptions) periodFrom(given func(flag string) bool) string {
 		return "--period"
 	}
 	return o.config
-}
-
-func processIDs(flag, text string) (pids []int, err error) {
-	if text == "" {
-		return nil, nil
-	}
-	for field := range strings.SplitSeq(text, ",") {
-		pid, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || pid <= 0 || pid > math.MaxInt32 {
-			return nil, fmt.Errorf("%s %q: want process ids like 12 or 12,34", flag, text)
-		}
-		pids = append(pids, pid)
-	}
-	return pids, nil
 }

@@ -21,6 +21,7 @@ import (
 	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/snapshot"
+	"homenode/internal/source"
 )
 
 // statOptions are the flags of stat.
@@ -163,7 +164,7 @@ func (o statOptions) snapshot() (cfg kernel.SnapshotConfig, id string, err error
 
 // processes are ids, all, or, as numastat takes it, those whose command line has a text.
 func (o statOptions) processes(root kernel.Root) (kernel.Selection, error) {
-	s, err := selection(o.pids)
+	s, err := source.Processes(o.pids)
 	if err == nil || strings.ContainsAny(o.pids[:1], "-0123456789") {
 		return s, err
 	}
@@ -172,17 +173,6 @@ func (o statOptions) processes(root kernel.Root) (kernel.Selection, error) {
 		return kernel.Selection{}, fmt.Errorf("--pid %q: %w: want process ids like 12 or 12,34, a part of a command line, or all", o.pids, err)
 	}
 	return kernel.Selection{PIDs: pids}, nil
-}
-
-func selection(pids string) (kernel.Selection, error) {
-	if pids == "all" {
-		return kernel.Selection{All: true}, nil
-	}
-	ids, err := processIDs("--pid", pids)
-	if err != nil {
-		return kernel.Selection{}, fmt.Errorf("%w, or all", err)
-	}
-	return kernel.Selection{PIDs: ids}, nil
 }
 
 // print shows one snapshot; the second and later after an empty line.
