@@ -44,7 +44,7 @@ sim/arena sim/placements sim/rollouts > sim/fleet sim/scenario sim/parity > sim/
 render/words
 control > actuate | replay | interference | profiling
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor | packing | rollout
-snapshot | render/field | model model/gain | store
+snapshot | render/field | model/gain > model | store
 window/windowtest > window
 migration | placement
 action

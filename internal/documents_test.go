@@ -89,6 +89,7 @@ var exceptions = []exception{
 	{command: "homenode repeat", why: ownProgram},
 	{command: "homenode profile --vcpus 16", why: ownProgram},
 	{command: "homenode profile --vcpus 8 --workload", why: noSuch + "; lab.TestLabProfileWorkload profiles one"},
+	{command: "homenode experiment", why: noSuch + "; lab.TestLabExperiment tries one"},
 	{command: "homenode place", why: noSuch + "; lab.TestLabPlace places one"},
 	{command: "homenode pack containers.yaml", why: "it reads the reader's containers; cmd/homenode's tests pack some"},
 	{command: "homenode enrol", why: "it needs a hub and its token: agent/outbox's tests enrol"},

@@ -15,6 +15,7 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/model/gain"
 	"homenode/internal/report/simulation"
 	"homenode/internal/schema"
 	"homenode/internal/sim/fleet"
@@ -74,9 +75,9 @@ func runSimTrials(cmd *cobra.Command, f simTrialsFlags) error {
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	var set dataSet[fleet.TrialRow]
+	var set dataSet[gain.Row]
 	if f.dataset != "" {
-		set, err = openDataSet("--dataset", f.dataset, func(w io.Writer) (*fleet.Table[fleet.TrialRow], error) {
+		set, err = openDataSet("--dataset", f.dataset, func(w io.Writer) (*fleet.Table[gain.Row], error) {
 			return fleet.NewTrialTable(w, c, f.command())
 		})
 		if err != nil {
@@ -84,7 +85,7 @@ func runSimTrials(cmd *cobra.Command, f simTrialsFlags) error {
 		}
 	}
 	defer set.drop()
-	sum := fleet.TrialSummary{Schema: fleet.TrialSchema, Machine: c.Machine.Origin, Seed: f.seed, Fleets: f.fleets, Servers: f.servers}
+	sum := fleet.TrialSummary{Schema: gain.RowSchema, Machine: c.Machine.Origin, Seed: f.seed, Fleets: f.fleets, Servers: f.servers}
 	if err := f.run(cmd, c, set, &sum); err != nil {
 		return stoppedOr(err)
 	}
@@ -101,12 +102,12 @@ func runSimTrials(cmd *cobra.Command, f simTrialsFlags) error {
 }
 
 // run does the fleets one after the other, each on all workers.
-func (f simTrialsFlags) run(cmd *cobra.Command, c fleet.Config, set dataSet[fleet.TrialRow], sum *fleet.TrialSummary) error {
+func (f simTrialsFlags) run(cmd *cobra.Command, c fleet.Config, set dataSet[gain.Row], sum *fleet.TrialSummary) error {
 	bar := newCountBar(cmd.ErrOrStderr(), "servers")
 	defer bar.end()
 	for i := range f.fleets {
 		c.Seed, c.Size.Workloads = f.seed+uint64(i), trialWorkloads[i%len(trialWorkloads)]
-		err := fleet.RunTrials(cmd.Context(), c, func(rows []fleet.TrialRow) error {
+		err := fleet.RunTrials(cmd.Context(), c, func(rows []gain.Row) error {
 			sum.Add(rows)
 			if set.rows == nil || len(rows) == 0 {
 				return nil

@@ -17,7 +17,7 @@ func rootCommand() *cobra.Command {
 	cli.Group(root, "Inspect", topoCommand(), placementsCommand(), packCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), eventsCommand())
 	cli.Group(root, "Act", runCommand(), migrateCommand(), placeCommand(), pinCommand(), restoreCommand())
 	cli.Group(root, "Agent", agentCommand(), statusCommand(), whyCommand(), excludeCommand(), includeCommand(), reloadCommand(), handoverCommand(), replayCommand(), enrolCommand())
-	cli.Group(root, "Measure", benchCommand(), repeatCommand(), profileCommand(), recordCommand(), dumpCommand(), classesCommand())
+	cli.Group(root, "Measure", benchCommand(), repeatCommand(), profileCommand(), experimentCommand(), recordCommand(), dumpCommand(), classesCommand())
 	root.AddCommand(freezeCommand(), guardCommand(), soakCommand())
 	cli.Parents(root)
 	cli.CompleteFlags(root, flagValues)

@@ -30,6 +30,7 @@ func placeCommand() *cobra.Command {
 	}
 	cli.Exits(cmd, "0", "placed, or what a dry run would do", "3", "put back: it was slower than the goal; or interrupted", "4", "no placement meets the goal: the workload is where it was")
 	f.addFlags(cmd, "ipc")
+	linksFlag(cmd, &f.Links)
 	cmd.Flags().StringVar(&f.Model, "model", "", "model of this type of machine and number of vCPUs, as 'homenode-model train' writes it")
 	cmd.Flags().BoolVar(&f.Simulated, "simulated-model", false, "also use a model that was trained in the simulator or in the lab, not on hardware")
 	cmd.Flags().Float64Var(&f.Goal, "goal", 0.9, "share of the speed that is to be reached")
@@ -39,7 +40,7 @@ func placeCommand() *cobra.Command {
 }
 
 func runPlace(cmd *cobra.Command, f profilingFlags) error {
-	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "model")); err != nil {
+	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "model", "links")); err != nil {
 		return exit.BadInput(err)
 	}
 	if f.Model == "" || f.Workload == "" {

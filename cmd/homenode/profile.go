@@ -42,6 +42,7 @@ func profileCommand() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().IntVar(&f.VCPUs, "vcpus", 0, "number of vCPUs (threads that run at once)")
 	f.addFlags(cmd, "time")
+	linksFlag(cmd, &f.Links)
 	cmd.Flags().IntVar(&f.Repeats, "repeats", 2, "number of measurements in each placement")
 	cmd.Flags().Uint64Var(&f.Seed, "seed", 1, "seed of the order")
 	cmd.Flags().DurationVar(&f.Timeout, "timeout", 10*time.Minute, "time limit of CMD, if it is to end by itself; 0: no limit")
@@ -67,15 +68,18 @@ func (f *profilingFlags) addFlags(cmd *cobra.Command, metric string) {
 	flags.StringVar(&f.rate, "rate", "200MB/s", "bytes per second at which memory is moved, such as 1.5GiB/s; max: no limit")
 	flags.BoolVar(&f.DryRun, "dry-run", false, "report what would be measured and how long it takes; move nothing")
 	flags.StringVar(&f.Machine, "machine", "", "type of this machine, as models name it; default: CPU model, number of nodes and of CPUs")
-	flags.StringVar(&f.Links, "links", "", "table of the bandwidths between nodes")
 	profileFlag(cmd, &f.Profile)
 	flags.StringVar(&f.State, "state", agent.DefaultStateDir, "folder of the journal")
 	flags.StringSliceVar(&f.DirectOwners, "direct-owner", nil, "owner, such as systemd, whose cgroups are written directly; repeatable")
 	cli.OutputFlag(cmd, &f.output)
 }
 
+func linksFlag(cmd *cobra.Command, links *string) {
+	cmd.Flags().StringVar(links, "links", "", "table of the bandwidths between nodes")
+}
+
 func (f *profilingFlags) check(cmd *cobra.Command) (err error) {
-	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "workload", "metric", "machine", "links", "profile", "state", "rate"), checkDirectOwners(f.DirectOwners)); err != nil {
+	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "workload", "metric", "machine", "profile", "state", "rate"), checkDirectOwners(f.DirectOwners)); err != nil {
 		return exit.BadInput(err)
 	}
 	f.Rate, err = migrate.ParseRate(f.rate)
@@ -83,7 +87,7 @@ func (f *profilingFlags) check(cmd *cobra.Command) (err error) {
 }
 
 func runProfile(cmd *cobra.Command, f profilingFlags, argv []string) error {
-	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "rows", "saved", "application", "kind")); err != nil {
+	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "rows", "saved", "application", "kind", "links")); err != nil {
 		return exit.BadInput(err)
 	}
 	f.Command, f.Version = argv, cli.Version

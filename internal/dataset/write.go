@@ -16,10 +16,10 @@ import (
 const (
 	magic = "PAR1"
 
-	int32Type, doubleType, bytesType = 1, 5, 6
+	int32Type, int64Type, doubleType, bytesType = 1, 2, 5, 6
 
 	required, optional = 0, 1
-	utf8               = 0 // ConvertedType
+	utf8, uint64Kind   = 0, 14 // ConvertedType
 	plain, rle         = 0, 3
 	uncompressed       = 0
 	dataPage           = 0
@@ -37,7 +37,7 @@ type column struct {
 	size     int64
 }
 
-// Write writes rows as one file. Fields are string, int32, float64 and *float64 (nil: null).
+// Write writes rows as one file. Fields are string, int32, uint64, float64 and *float64 (nil: null).
 func Write[T any](to io.Writer, metadata []KeyValue, rows []T) error {
 	columns, err := columnsOf(reflect.TypeFor[T]())
 	if err != nil {
@@ -71,6 +71,8 @@ func columnsOf(row reflect.Type) (all []column, err error) {
 			c.kind = bytesType
 		case field.Type.Kind() == reflect.Int32:
 			c.kind = int32Type
+		case field.Type.Kind() == reflect.Uint64:
+			c.kind = int64Type
 		case field.Type.Kind() == reflect.Float64, field.Type == reflect.TypeFor[*float64]():
 			c.kind = doubleType
 		}
@@ -132,6 +134,8 @@ func appendValue(to []byte, v reflect.Value) []byte {
 		return append(binary.LittleEndian.AppendUint32(to, uint32(v.Len())), v.String()...)
 	case reflect.Int32:
 		return binary.LittleEndian.AppendUint32(to, uint32(v.Int()))
+	case reflect.Uint64:
+		return binary.LittleEndian.AppendUint64(to, v.Uint())
 	default:
 		return binary.LittleEndian.AppendUint64(to, math.Float64bits(v.Float()))
 	}
@@ -172,8 +176,11 @@ func (c column) schema(t *thrift) {
 	}
 	t.i32(3, repetition)
 	t.text(4, c.name)
-	if c.kind == bytesType {
+	switch c.kind {
+	case bytesType:
 		t.i32(6, utf8)
+	case int64Type:
+		t.i32(6, uint64Kind)
 	}
 }
 

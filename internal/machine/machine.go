@@ -318,5 +318,15 @@ func (m Machine) OnlineCPUs() set.CPUSet {
 	return set.FromCPUs(ids...)
 }
 
+// FewestCPUs is the fewest CPUs of a node that has any; 0 without one.
+func (m Machine) FewestCPUs() (fewest float64) {
+	for _, n := range m.Nodes {
+		if c := float64(n.CPUs.Len()); c > 0 && (fewest == 0 || c < fewest) {
+			fewest = c
+		}
+	}
+	return fewest
+}
+
 // AllDoubts are the contradictions about nodes, then those about packages.
 func (m Machine) AllDoubts() []string { return slices.Concat(m.Doubts, m.PackageDoubts) }

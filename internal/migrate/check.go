@@ -138,6 +138,9 @@ func (m *Move) checkRoom() error {
 	if need == 0 {
 		return nil
 	}
+	if most := m.job.Most; most > 0 && most < need {
+		need, m.budget, m.report.Estimate = most, most, m.report.Estimate.Part(most)
+	}
 	room, err := launch.ReadMoveRoom(m.host.Root, m.job.To, m.machine.PageSize.Or(4*unit.KiB))
 	if err != nil {
 		return exit.BadInput(err)

@@ -18,6 +18,7 @@ type Job struct {
 	Mode                        migration.Mode
 	To, From                    set.NodeSet
 	Rate                        unit.Bytes // 0: no limit
+	Most                        unit.Bytes // to move; 0: everything
 	MaxStall, HotFor            time.Duration
 	FreezeLimit                 time.Duration
 	Workers                     int        // 0: by fillWorkers

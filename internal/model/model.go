@@ -15,9 +15,10 @@ const (
 	// Schema is the version of the file. A newer one is refused.
 	Schema = 1
 	kind   = "homenode-placements"
-	// Simulator is the source of a model that was trained on simulated workloads, Measured of
-	// one whose workloads ran on hardware.
+	// Where the rows of a model come from: simulated worlds, real programs on the lab's modelled memory
+	// system, or hardware.
 	Simulator = "simulator"
+	Lab       = "modelled (lab)"
 	Measured  = "measured"
 
 	// MaxBytes bounds a file: one of 100 trees has some 2 MiB.

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 )
 
 // Job is what is measured, and how. A state belongs to one.
@@ -30,6 +31,8 @@ type Job struct {
 	For     time.Duration `json:"measure_ns"`
 	Repeats int           `json:"repeats"`
 	Seed    uint64        `json:"seed"`
+	// MostLoss ends a trial: the share by which a workload may be slower while it is bound. 0: any.
+	MostLoss float64 `json:"most_loss,omitempty"`
 	// Placements are those that are measured.
 	Placements []Candidate `json:"placements"`
 }
@@ -69,6 +72,8 @@ func (j Job) Check() error {
 		return fmt.Errorf("--repeats %d: want %d to %d: one measurement does not show its noise", j.Repeats, leastRepeats, mostRepeats)
 	case j.Warm < 0 || j.Warm > mostFor:
 		return fmt.Errorf("--warm-up %v: want 0 to %v", j.Warm, mostFor)
+	case !(j.MostLoss >= 0 && j.MostLoss < 1):
+		return fmt.Errorf("--most-loss %v: want 0, which is no limit, to below 1", j.MostLoss)
 	case j.For <= 0 || j.For > mostFor:
 		return fmt.Errorf("--for %v: want above 0, up to %v", j.For, mostFor)
 	}
@@ -87,7 +92,7 @@ func (j Job) Each() time.Duration { return j.Warm + j.For }
 // Same says that a state of the other job may be continued as this one.
 func (j Job) Same(o Job) bool {
 	return j.Machine == o.Machine && j.Source == o.Source && j.Workload == o.Workload && slices.Equal(j.Command, o.Command) && j.VCPUs == o.VCPUs && j.Links == o.Links &&
-		j.Metric == o.Metric && j.Warm == o.Warm && j.For == o.For && j.Repeats == o.Repeats && j.Seed == o.Seed && slices.Equal(j.Placements, o.Placements)
+		j.Metric == o.Metric && j.Warm == o.Warm && j.For == o.For && j.Repeats == o.Repeats && j.Seed == o.Seed && j.MostLoss == o.MostLoss && slices.Equal(j.Placements, o.Placements)
 }
 
 // Sample is one measurement.
@@ -106,6 +111,20 @@ type State struct {
 	// Home are the nodes where the workload's memory was before.
 	Home    set.NodeSet `json:"home"`
 	Samples []Sample    `json:"samples"`
+	// Before is a trial's look at the workload before anything was changed, and Spread how much of
+	// its memory was on each node.
+	Before *Look              `json:"look_before,omitempty"`
+	Spread map[int]unit.Bytes `json:"memory_before,omitempty"`
+}
+
+// Look is a measurement of a workload as it was found.
+type Look struct {
+	Speed    float64  `json:"speed_per_s"`
+	Features Features `json:"features"`
+	// CPUOfNode is what it uses of a node's CPUs, the fewest of a node; Busy what is used of the
+	// host's.
+	CPUOfNode *float64 `json:"cpu_of_node_ratio,omitempty"`
+	Busy      *float64 `json:"server_busy_ratio,omitempty"`
 }
 
 // StateSchema is the version of State. A newer one is refused.
@@ -132,6 +151,14 @@ func (s State) Validate() error {
 	}
 	if len(s.Job.Placements) < 2 || len(s.Job.Placements) > 10_000 {
 		return fmt.Errorf("%d placements: want 2 to 10000", len(s.Job.Placements))
+	}
+	if s.Before != nil && !(s.Before.Speed > 0) {
+		return fmt.Errorf("look_before: speed %v: want a number above 0", s.Before.Speed)
+	}
+	for n, b := range s.Spread {
+		if n < 0 || b < 0 {
+			return fmt.Errorf("memory_before: %d bytes on node %d: neither can be negative", b, n)
+		}
 	}
 	seen := map[[2]int]bool{}
 	for i, x := range s.Samples {

@@ -22,15 +22,18 @@ const (
 	File    MetricKind = "file"
 	URL     MetricKind = "url"
 	IPC     MetricKind = "ipc" // instructions per cycle; spinning counts as work
+	PromQL  MetricKind = "prometheus"
 )
 
 // MetricHelp lists the forms of ParseMetric.
-const MetricHelp = "time, output, ipc, command:LINE, file:PATH or http://127.0.0.1:PORT/PATH"
+const MetricHelp = "time, output, ipc, command:LINE, file:PATH, http://127.0.0.1:PORT/PATH or prometheus:QUERY"
 
 // Metric is a number that says how fast a workload is.
 type Metric struct {
 	Kind MetricKind `json:"kind"`
-	Arg  string     `json:"arg,omitempty"` // LINE, PATH, the URL
+	Arg  string     `json:"arg,omitempty"` // LINE, PATH, the URL, QUERY
+	// Server is the Prometheus that answers QUERY.
+	Server string `json:"prometheus_url,omitempty"`
 	// Pattern is where the number is: the first group of a regular expression. "": the last
 	// number in the text.
 	Pattern string `json:"pattern,omitempty"`
@@ -45,7 +48,7 @@ func ParseMetric(text string) (Metric, error) {
 	switch k := MetricKind(kind); {
 	case !has && (k == Time || k == Output || k == IPC):
 		return Metric{Kind: k}, nil
-	case has && (k == Command || k == File) && strings.TrimSpace(arg) != "":
+	case has && (k == Command || k == File || k == PromQL) && strings.TrimSpace(arg) != "":
 		return Metric{Kind: k, Arg: arg}, nil
 	case has && kind == "http":
 		return Metric{Kind: URL, Arg: text}, nil
@@ -62,6 +65,10 @@ func (m Metric) Check(live bool) error {
 	switch {
 	case live && own:
 		return fmt.Errorf("--metric %s: that is for a command after --: a running workload needs ipc, command:, file: or http://", m.Kind)
+	case m.Kind == PromQL && (m.Pattern != "" || m.Counter):
+		return errors.New("--metric prometheus: the query says what the number is: leave out --pattern and --counter; rate(NAME[$for]) is a counter's growth")
+	case m.Kind != PromQL && m.Server != "":
+		return errors.New("--prometheus: that is for --metric prometheus:QUERY")
 	case !live && m.Kind == IPC:
 		return errors.New("--metric ipc: that is for --workload, whose events are counted")
 	case m.Kind == Time && (m.Pattern != "" || m.Counter || m.LowerIsBetter), m.Kind == IPC && (m.Pattern != "" || m.Counter || m.LowerIsBetter):
@@ -164,7 +171,7 @@ func (m Metric) SpeedOf(seconds float64, output string) (float64, error) {
 // String is the metric as it was given.
 func (m Metric) String() string {
 	switch m.Kind {
-	case Command, File:
+	case Command, File, PromQL:
 		return string(m.Kind) + ":" + m.Arg
 	case URL:
 		return m.Arg

@@ -58,7 +58,7 @@ func (r *Row) set(f Features) {
 // Where rows come from. A model that was trained on them says so.
 const (
 	Measured  = model.Measured
-	Lab       = "modelled (lab)" // a real program on a modelled memory system
+	Lab       = model.Lab
 	Simulator = model.Simulator
 )
 
@@ -76,4 +76,5 @@ const (
 	KeyLinks      = "homenode.links"
 	KeyHow        = "homenode.how"
 	KeyMetric     = "homenode.metric"
+	KeyKind       = "homenode.kind" // of a file of trials
 )

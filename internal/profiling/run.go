@@ -57,13 +57,17 @@ func Run(ctx context.Context, s State, l placement.List, subject Subject, tools 
 		next.Samples = append(s.Samples[:len(s.Samples):len(s.Samples)], Sample{
 			Placement: r.Arm, Repeat: r.Repeat, Speed: f.Speed, Took: (tools.Now() - began).Seconds(), Features: f.Features,
 		})
-		if err := next.constant(); err != nil {
+		if err := errors.Join(next.constant(), next.jumped()); err != nil {
 			return s, err
 		}
 		if err := tools.Save(next); err != nil {
 			return s, err
 		}
-		s = next
+		if s = next; s.Job.MostLoss > 0 {
+			if err := s.hurt(); err != nil {
+				return s, err
+			}
+		}
 	}
 	return s, nil
 }
@@ -74,7 +78,15 @@ func (s State) unfinished(ctx context.Context, p placement.Placement, err error)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: stopped after %d of %d measurements", ErrUnfinished, len(s.Samples), all)
 	}
-	return fmt.Errorf("measure on nodes %s, after %d of %d measurements: %w", p.Nodes, len(s.Samples), all, err)
+	return fmt.Errorf("measure %s, after %d of %d measurements: %w", Where(p), len(s.Samples), all, err)
+}
+
+// Where is "on nodes 0-1", or "unbound".
+func Where(p placement.Placement) string {
+	if p.Nodes.IsEmpty() {
+		return "unbound"
+	}
+	return "on nodes " + p.Nodes.String()
 }
 
 // Rows are those of a finished state, a placement each. With more than two repeats they are

@@ -49,7 +49,7 @@ struct homenode_list {
 };
 
 struct homenode_options {
-	const char *name, *out, *ready, *perf, *sysfs, *file, *open, *fork_when;
+	const char *name, *out, *ready, *count, *perf, *sysfs, *file, *open, *fork_when;
 	uint64_t threads, seed;
 	uint64_t ws_bytes, extra_bytes, sharing_bytes;
 	uint64_t thp, touch;         /* the enums above */

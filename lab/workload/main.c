@@ -32,6 +32,7 @@ static const char usage[] =
 	"  length   --ops N --seconds S (model time), else until SIGTERM; --warm-laps L\n"
 	"  disguise --vm (threads named as a virtual machine's; chase, stream, rao, spin)\n"
 	"  harness  --name TEXT --out FILE --ready FILE --hold PHASE (--start-phase PHASE) --seed N\n"
+	"           --count FILE (the work done so far, written 10 times a second)\n"
 	"  counting --perf cycles,loads:uk,dram0,… (chase, stream, rao, share, spin): cycles instructions\n"
 	"           loads stores l1-misses l2-misses llc-misses local-loads remote-loads local-stores\n"
 	"           remote-stores stall-cycles uncore-requests uncore-outstanding uncore-critical\n"

@@ -38,6 +38,7 @@ static const struct option {
 	{ "name", TEXT, AT(name), RUNS, 0, 0 },
 	{ "out", TEXT, AT(out), RUNS | HOMENODE_IN_TOUCH, 0, 0 },
 	{ "ready", TEXT, AT(ready), RUNS, 0, 0 },
+	{ "count", TEXT, AT(count), RUNS, 0, 0 },
 	{ "sysfs", TEXT, AT(sysfs), ~0u, 0, 0 },
 	{ "perf", TEXT, AT(perf), LOADS | HOMENODE_IN_TOUCH, 0, 0 },
 	{ "threads", COUNT, AT(threads), RUNS, 1, HOMENODE_MAX_THREADS },

@@ -10,6 +10,7 @@
  *  7. one report
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "load.h"
 
 #define HOLD_POLL_US 10000
+#define COUNT_US     100000
 
 struct homenode_stop_word homenode_stop;
 static sem_t wake_main;
@@ -230,6 +232,30 @@ static void write_ready(const char *path)
 	homenode_output_commit(f, path);
 }
 
+/* --count: one line of one length, so that a reader never sees half of it. */
+static int open_count(const char *path)
+{
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+
+	if (path && fd < 0)
+		homenode_fail(1, "open %s: %s; name a file that can be written", path, strerror(errno));
+	return fd;
+}
+
+static void write_count(const struct homenode_run *run, int fd)
+{
+	char text[32];
+	uint64_t work = 0;
+	int n;
+
+	for (uint64_t i = 0; i < run->nthreads; i++)
+		for (int p = 0; p < HOMENODE_PHASES; p++)
+			work += __atomic_load_n(&run->worker[i]->tally[p].work, __ATOMIC_RELAXED);
+	n = snprintf(text, sizeof(text), "%020llu\n", (unsigned long long)work);
+	if (pwrite(fd, text, (size_t)n, 0) != n)
+		homenode_fail(1, "write --count: %s; name a file on a file system with room", strerror(errno));
+}
+
 /* Waits at most `us` for the end of all workers or a signal. */
 static void wait_wake(uint64_t us)
 {
@@ -245,6 +271,7 @@ static void wait_wake(uint64_t us)
 static void wait_end(struct homenode_run *run)
 {
 	uint64_t deadline = HOMENODE_NONE;
+	int count = open_count(run->opt.count);
 
 	if (run->opt.seconds > 0) {
 		wait_for_phase(run);
@@ -255,6 +282,12 @@ static void wait_end(struct homenode_run *run)
 	while (!homenode_stop.set && __atomic_load_n(&run->finished, __ATOMIC_SEQ_CST) < run->nthreads) {
 		uint64_t now = homenode_clock_now(&run->clock), us;
 
+		if (count >= 0)
+			write_count(run, count);
+		if (deadline == HOMENODE_NONE && count >= 0) {
+			wait_wake(COUNT_US);
+			continue;
+		}
 		if (deadline == HOMENODE_NONE) {
 			sem_wait(&wake_main); /* EINTR included */
 			continue;
@@ -269,6 +302,8 @@ static void wait_end(struct homenode_run *run)
 		wait_wake(homenode_min(us, HOMENODE_NAP_US));
 	}
 	homenode_stop.set = 1;
+	if (count >= 0)
+		close(count);
 	if (signalled)
 		run->stopped_by = "signal";
 }

@@ -242,6 +242,11 @@ stopped "SIGTERM while held: no phase" TERM "d['phases'] == [] and d['stopped_by
 [ ! -e "$tmp/out.tmp" ] && [ ! -e "$tmp/ready.tmp" ] && [ "$(cat "$tmp/ready")" = "$pid" ]
 result $? "ready file holds the pid; nothing is left half-written"
 
+stopped "the work so far can be read meanwhile" TERM "0 < int(open('$tmp/count').read()) <= p['work']" spin --count "$tmp/count" $none
+run_fails() { "$load" "$@" >"$tmp/log" 2>&1 && return 1 || grep -q "name a file that can be written" "$tmp/log"; }
+run_fails spin --seconds 1 --count /no/such/folder/count $none
+result $? "a --count that cannot be written is refused"
+
 # The model clock, played by a file.
 lab="--sysfs $tmp/lab"
 start_plugin "$tmp/lab" 50

@@ -27,6 +27,7 @@ from homenode_model.gain.export import golden
 from homenode_model.gain.fit import QUICK, boost, columns, conformal, fit, forest, line, predict, split
 
 TRIALS = Path(__file__).parent / "testdata/trials.parquet"
+EXPERIMENT = Path(__file__).parents[2] / "internal/profiling/host/testdata/experiment.parquet"
 FILES = ("gain.ubj", "gain.scale.ubj", "gain.json", "golden.json")
 
 
@@ -113,6 +114,16 @@ class Data(unittest.TestCase):
                 read(TRIALS, other)
         with self.assertRaisesRegex(BadData, "is in another file, too"):
             read(TRIALS, TRIALS)
+
+    def test_experiment(self) -> None:
+        """The row that 'homenode experiment' writes goes with simulated ones, and not alone."""
+        both = read(TRIALS, EXPERIMENT)
+        self.assertEqual(len(both.gain), self.table.num_rows + 1)
+        self.assertEqual((both.source[-1], both.generator), ("measured", 1))
+        self.assertFalse(np.isnan(both.features[-1]).any())
+        self.assertAlmostEqual(both.gain[-1], 1 / 6, delta=0.01)
+        with self.assertRaisesRegex(BadData, "too few services: 1"):
+            read(EXPERIMENT)
 
 
 def walk(tree: dict[str, Any], row: np.ndarray) -> np.float32:

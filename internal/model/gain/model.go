@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"homenode/internal/model"
 	"homenode/internal/schema"
 )
 
@@ -19,10 +20,10 @@ const (
 	Schema = 1
 	kind   = "homenode-gain"
 	label  = "gain_latency_ratio"
-	// Simulator is the source of a model whose trials were simulated, Measured of one whose trials ran on
-	// hardware.
-	Simulator = "simulator"
-	Measured  = "measured"
+	// Where trials ran: in simulated worlds, as real programs on a modelled memory system, or on hardware.
+	Simulator = model.Simulator
+	Lab       = model.Lab
+	Measured  = model.Measured
 	// MaxBytes bounds each file: one of 109 trees has 150 kB.
 	MaxBytes = 64 << 20
 )
@@ -35,7 +36,7 @@ type Manifest struct {
 	Schema    int       `json:"schema"`
 	Kind      string    `json:"kind"`
 	MadeBy    string    `json:"made_by"`
-	Source    string    `json:"source"` // of the trials: "simulator", "lab", "measured", or "mixed"
+	Source    string    `json:"source"` // of the trials: Simulator, Lab, Measured, or "mixed"
 	Machines  []string  `json:"machines"`
 	Seeds     []uint64  `json:"seeds"`
 	Generator int       `json:"generator_version"`

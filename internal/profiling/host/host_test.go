@@ -37,6 +37,17 @@ func opteron(t *testing.T) placement.List {
 	return l
 }
 
+// written makes a file that seems to be written all the time.
+func written(t *testing.T, text string) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "ops")
+	later := time.Now().Add(time.Hour)
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chtimes(file, later, later)); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func metric(t *testing.T, text string) *meter {
 	t.Helper()
 	m, err := profiling.ParseMetric(text)
@@ -110,10 +121,7 @@ func goesOn(lives time.Duration, starts *int) starter {
 // A program that goes on is measured in a part of its run; one that ends meanwhile is named.
 func TestCommandPart(t *testing.T) {
 	l, starts := opteron(t), 0
-	file := filepath.Join(t.TempDir(), "ops")
-	if err := os.WriteFile(file, []byte("17\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, "17\n")
 	c := &command{argv: []string{"server"}, meter: metric(t, "file:"+file), job: profiling.Job{Warm: time.Millisecond, For: 10 * time.Millisecond}, start: goesOn(time.Hour, &starts)}
 	if f, err := c.Measure(context.Background(), l.Placements[0]); err != nil || f.Speed != 17 || starts != 1 {
 		t.Errorf("%v, %v, %d starts", f.Speed, err, starts)
@@ -204,10 +212,7 @@ func (reads) Close() {}
 
 // A measurement on other CPUs than were set does not count.
 func TestMeasuredElsewhere(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ops")
-	if err := os.WriteFile(file, []byte("17\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, "17\n")
 	w := &workload{id: "/a", meter: metric(t, "file:"+file), job: profiling.Job{For: time.Millisecond}, reader: reads{set.FromCPUs(0, 1)}}
 	if f, err := w.figures(context.Background(), set.FromCPUs(0, 1)); err != nil || f.Speed != 17 {
 		t.Errorf("%v, %v", f.Speed, err)
@@ -259,8 +264,7 @@ func TestOpenState(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Samples = []profiling.Sample{{Placement: 2, Repeat: 1, Speed: 5, Took: 1}}
-	p := profile{o: &o}
-	if err := p.save(s); err != nil {
+	if err := o.save(s); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := o.openState(j); err != nil || !o.resumes || len(again.Samples) != 1 {

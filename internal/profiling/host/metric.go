@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +51,20 @@ func checkURL(text string) error {
 	return nil
 }
 
+// checkServer takes the address of a Prometheus, on this host or another.
+func checkServer(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("--prometheus %.80q: want the address of a Prometheus, such as http://127.0.0.1:9090", text)
+	case u.User != nil:
+		return errors.New("--prometheus: a password in an address ends up in files: leave it out")
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("--prometheus %.80q: want the address alone; the query is --metric prometheus:QUERY", text)
+	}
+	return nil
+}
+
 // read reads the number once.
 func (m *meter) read(ctx context.Context) (float64, error) {
 	text, err := m.text(ctx)
@@ -67,7 +83,8 @@ func (m *meter) text(ctx context.Context) (string, error) {
 		}
 		return string(data), nil
 	case profiling.URL:
-		return m.get(ctx)
+		data, err := m.get(ctx, m.Arg)
+		return string(data), err
 	}
 	o, err := launch.Run(ctx, kernel.Live(), launch.Placement{}, launch.Command{Argv: []string{"sh", "-c", m.Arg}, Timeout: answerLimit})
 	if err != nil {
@@ -79,26 +96,28 @@ func (m *meter) text(ctx context.Context) (string, error) {
 	return strings.Join(o.Stdout, "\n"), nil
 }
 
-func (m *meter) get(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.Arg, nil)
+// get asks an address, with a bound on its answer.
+func (m *meter) get(ctx context.Context, address string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", fmt.Errorf("read metric: %w", err)
+		return nil, fmt.Errorf("read metric: %w", err)
 	}
 	answer, err := m.client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("read metric: %w", err)
+		return nil, fmt.Errorf("read metric: %w", err)
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, profiling.MaxText+1))
+	explained := m.Kind == profiling.PromQL && answer.Header.Get("Content-Type") == "application/json" // errors, too
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("read metric: %w", err)
-	case answer.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("read metric: %s answers %s", m.Arg, answer.Status)
+		return nil, fmt.Errorf("read metric: %w", err)
+	case answer.StatusCode != http.StatusOK && !explained:
+		return nil, fmt.Errorf("read metric: %s answers %s", req.URL.Redacted(), answer.Status)
 	case len(data) > profiling.MaxText:
-		return "", fmt.Errorf("read metric: %s answers more than %d bytes", m.Arg, profiling.MaxText)
+		return nil, fmt.Errorf("read metric: %s answers more than %d bytes", req.URL.Redacted(), profiling.MaxText)
 	}
-	return string(data), nil
+	return data, nil
 }
 
 // gap is the time between two readings of a number that does not count up.
@@ -106,6 +125,9 @@ const gap = time.Second
 
 // over reads the metric over a time: at both ends, and between them unless it counts up.
 func (m *meter) over(ctx context.Context, length time.Duration) (float64, error) {
+	if m.Kind == profiling.PromQL {
+		return m.ask(ctx, length)
+	}
 	var all []profiling.Reading
 	began := time.Now()
 	for {
@@ -115,6 +137,9 @@ func (m *meter) over(ctx context.Context, length time.Duration) (float64, error)
 		}
 		at := time.Since(began)
 		if all = append(all, profiling.Reading{At: at.Seconds(), Value: v}); at >= length {
+			if err := m.written(began, all); err != nil {
+				return 0, err
+			}
 			return m.Speed(all)
 		}
 		wait := min(gap, length-at)
@@ -125,4 +150,20 @@ func (m *meter) over(ctx context.Context, length time.Duration) (float64, error)
 			return 0, err
 		}
 	}
+}
+
+// written refuses a file that nothing wrote to while it was read, and whose number stood still.
+func (m *meter) written(began time.Time, all []profiling.Reading) error {
+	first := all[0].Value
+	if m.Kind != profiling.File || slices.ContainsFunc(all, func(r profiling.Reading) bool { return r.Value != first }) {
+		return nil
+	}
+	st, err := os.Stat(m.Arg)
+	if err != nil {
+		return fmt.Errorf("read metric: %w", err)
+	}
+	if st.ModTime().Before(began) {
+		return fmt.Errorf("metric %s: it was not written while it was measured: it stopped reporting, or it is written less often than --for", m)
+	}
+	return nil
 }

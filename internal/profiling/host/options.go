@@ -48,6 +48,11 @@ type Options struct {
 	Goal        float64
 	GoalOf      int    // number of a placement; 0: the fastest
 	State       string // folder of the journal
+	// Of an experiment: the nodes to bind to ("": where the agent would), the share by which the
+	// workload may be slower, and the address of a Prometheus.
+	Nodes      string
+	MostLoss   float64
+	Prometheus string
 
 	DirectOwners []string
 	Version      string // of the program, and CommandLine what makes the rows again
@@ -56,12 +61,24 @@ type Options struct {
 	resumes bool // a saved state is continued
 }
 
-// check reads the metric, and refuses what does not go together.
-func (o *Options) check() (err error) {
+// checkMetric reads the metric, and refuses one that does not mean work.
+func (o *Options) checkMetric() (err error) {
 	if o.Saved == "" && o.Rows != "" {
 		o.Saved = o.Rows + ".unfinished"
 	}
+	o.Metric.Server = o.Prometheus
 	if o.Metric, err = withFlags(o.MetricText, o.Metric); err != nil {
+		return err
+	}
+	if o.Metric.Kind == profiling.IPC && !o.NoSpin {
+		return errors.New("--metric ipc counts spinning as work: name another metric, or say that its threads block when they wait: --no-spinning")
+	}
+	return o.Metric.CheckLookBack(o.For)
+}
+
+// check refuses what does not go together in a profile.
+func (o *Options) check() error {
+	if err := o.checkMetric(); err != nil {
 		return err
 	}
 	switch {
@@ -69,8 +86,6 @@ func (o *Options) check() (err error) {
 		return errors.New("give a command after --, or --workload: one of them")
 	case o.VCPUs < 1:
 		return errors.New("--vcpus is missing: give the number of threads that run at once")
-	case o.Metric.Kind == profiling.IPC && !o.NoSpin:
-		return errors.New("--metric ipc counts spinning as work: name another metric, or say that its threads block when they wait: --no-spinning")
 	case o.Timeout < 0:
 		return fmt.Errorf("--timeout %v: it cannot be negative", o.Timeout)
 	case o.Workload != "" && o.Model == "" && o.Saved == "" && !o.DryRun:
@@ -86,7 +101,10 @@ func withFlags(text string, m profiling.Metric) (profiling.Metric, error) {
 	if err == nil && parsed.Kind == profiling.URL {
 		err = checkURL(parsed.Arg)
 	}
-	parsed.Pattern, parsed.Counter, parsed.LowerIsBetter = m.Pattern, m.Counter, m.LowerIsBetter
+	if err == nil && parsed.Kind == profiling.PromQL {
+		err = checkServer(m.Server)
+	}
+	parsed.Pattern, parsed.Counter, parsed.LowerIsBetter, parsed.Server = m.Pattern, m.Counter, m.LowerIsBetter, m.Server
 	return parsed, err
 }
 

@@ -81,7 +81,7 @@ func (p *profile) ofCommand(ctx context.Context, s profiling.State) (r profiling
 		return p.report(s, "planned"), nil
 	}
 	c := &command{argv: p.o.Command, meter: newMeter(s.Job.Metric), job: s.Job, timeout: p.o.Timeout, start: startLive}
-	s, err = p.run(ctx, s, c)
+	s, err = p.o.measure(ctx, s, p.list, c, subjectOf(s.Job), p.stderr)
 	return p.end(s, err)
 }
 
@@ -101,10 +101,10 @@ func (p *profile) ofWorkload(ctx context.Context, s profiling.State) (r profilin
 	if err := w.begin(ctx, p.o); err != nil {
 		return r, err
 	}
-	if err := p.save(s); err != nil { // where its memory was is known before anything is moved
+	if err := p.o.save(s); err != nil { // where its memory was is known before anything is moved
 		return r, err
 	}
-	s, err = p.run(ctx, s, w)
+	s, err = p.o.measure(ctx, s, p.list, w, subjectOf(s.Job), p.stderr)
 	notes, bad := w.Back()
 	p.notes = append(p.notes, notes...)
 	return p.end(s, errors.Join(err, bad))
@@ -123,16 +123,17 @@ func (w *workload) costs(ctx context.Context, l placement.List) (notes []string)
 	return notes
 }
 
-func (p *profile) run(ctx context.Context, s profiling.State, subject profiling.Subject) (profiling.State, error) {
-	line := cli.NewStatusLine(p.stderr)
+// measure measures what is still to be done of a state, with progress.
+func (o *Options) measure(ctx context.Context, s profiling.State, l placement.List, subject profiling.Subject, what string, stderr io.Writer) (profiling.State, error) {
+	line := cli.NewStatusLine(stderr)
 	defer line.Clear()
-	cli.Tell(p.stderr, []string{fmt.Sprintf("%s of %s, in an order by --seed %d%s", render.Count(len(s.Open()), "measurement"), subjectOf(s.Job), s.Job.Seed, leftText(unit.OptOf(s.Left())))})
+	cli.Tell(stderr, []string{fmt.Sprintf("%s of %s, in an order by --seed %d%s", render.Count(len(s.Open()), "measurement"), what, s.Job.Seed, leftText(unit.OptOf(s.Left())))})
 	began := time.Now()
-	return profiling.Run(ctx, s, p.list, subject, profiling.Tools{
-		Save: p.save, Now: func() time.Duration { return time.Since(began) },
+	return profiling.Run(ctx, s, l, subject, profiling.Tools{
+		Save: o.save, Now: func() time.Duration { return time.Since(began) },
 		Tell: func(g profiling.Progress) {
-			text := fmt.Sprintf("[%d/%d] on nodes %s%s", g.Done+1, g.All, g.Next.Nodes, leftText(g.Left))
-			line.ShowBar(cli.Bar{Head: "profile ", Share: float64(g.Done) / float64(g.All), Tail: " " + text}, strconv.Itoa(g.Done), "homenode: "+text)
+			text := fmt.Sprintf("[%d/%d] %s%s", g.Done+1, g.All, profiling.Where(g.Next), leftText(g.Left))
+			line.ShowBar(cli.Bar{Head: "measure ", Share: float64(g.Done) / float64(g.All), Tail: " " + text}, strconv.Itoa(g.Done), "homenode: "+text)
 		},
 	})
 }
@@ -146,15 +147,15 @@ func leftText(left unit.Opt[time.Duration]) string {
 	return ", about " + render.Span(d.Round(time.Second)) + " left"
 }
 
-func (p *profile) save(s profiling.State) error {
-	if p.o.Saved == "" {
+func (o *Options) save(s profiling.State) error {
+	if o.Saved == "" {
 		return nil
 	}
 	data, err := s.Encode()
 	if err != nil {
 		return err
 	}
-	return cli.ReplaceFile(p.o.Saved, data, 0o644)
+	return cli.ReplaceFile(o.Saved, data, 0o644)
 }
 
 // end writes the rows of a finished profile; its state is not needed any more.
@@ -165,16 +166,21 @@ func (p *profile) end(s profiling.State, err error) (profiling.Report, error) {
 		}
 		return p.report(s, "complete"), err
 	}
-	if errors.Is(err, profiling.ErrUnfinished) {
-		if p.o.Saved != "" {
-			err = fmt.Errorf("%w: the same command continues from %s", err, p.o.Saved)
+	return p.report(s, "unfinished"), p.o.stopped(err)
+}
+
+// stopped is the exit code of what ended early.
+func (o *Options) stopped(err error) error {
+	switch {
+	case errors.Is(err, profiling.ErrUnfinished):
+		if o.Saved != "" {
+			err = fmt.Errorf("%w: the same command continues from %s", err, o.Saved)
 		}
-		return p.report(s, "unfinished"), exit.With(exit.Partly, err)
+		return exit.With(exit.Partly, err)
+	case errors.Is(err, kernel.ErrGone), errors.Is(err, profiling.ErrConstant), errors.Is(err, profiling.ErrJumped):
+		return exit.BadInput(err)
 	}
-	if errors.Is(err, kernel.ErrGone) || errors.Is(err, profiling.ErrConstant) {
-		err = exit.BadInput(err)
-	}
-	return p.report(s, "unfinished"), exit.Precondition(err)
+	return exit.Precondition(err)
 }
 
 func (p *profile) report(s profiling.State, outcome string) profiling.Report {

@@ -43,6 +43,10 @@ type workload struct {
 	notes   []string
 	// touched says that a setting was changed or memory was moved.
 	touched bool
+	// Of a trial: the CPUs it had, and how much of its memory was on each node; the last window.
+	cpus   set.CPUSet
+	spread map[int]unit.Bytes
+	last   window.Window
 }
 
 type reader interface {
@@ -78,8 +82,10 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 	if err = w.ended(ctx, err); err == nil {
 		err = limited(seen.Binding, id, o.resumes)
 	}
+	var spread map[int]unit.Bytes
 	if err == nil {
-		w.home, err = homeOf(win, seen)
+		spread, err = spreadOf(&win, &seen)
+		w.home = homeOf(spread)
 	}
 	if err != nil {
 		r.Close()
@@ -106,6 +112,7 @@ func (w *workload) look(ctx context.Context) (window.Window, window.Workload, er
 	if err != nil {
 		return win, window.Workload{}, err
 	}
+	w.last = win
 	one, ok := win.Workload(w.id)
 	if !ok {
 		err = kernel.ErrGone
@@ -117,21 +124,17 @@ func (w *workload) look(ctx context.Context) (window.Window, window.Workload, er
 const homeShare = 0.02
 
 // homeOf finds the nodes where its memory is.
-func homeOf(win window.Window, one window.Workload) (home set.NodeSet, err error) {
-	by, ok := one.PagesByNode()
-	if !ok {
-		return home, fmt.Errorf("where the memory of %s is cannot be read", one.ID)
-	}
+func homeOf(spread map[int]unit.Bytes) (home set.NodeSet) {
 	var all unit.Bytes
-	for _, b := range by {
+	for _, b := range spread {
 		all += b
 	}
-	for i, b := range by {
+	for n, b := range spread {
 		if float64(b) > homeShare*float64(all) {
-			home = home.With(win.Nodes[i].ID)
+			home = home.With(n)
 		}
 	}
-	return home, nil
+	return home
 }
 
 // begin opens the journal: from here on it may act. What a killed run left of this workload
@@ -191,14 +194,22 @@ func (w *workload) note(text string) {
 func (w *workload) Measure(ctx context.Context, p placement.Placement) (f profiling.Figures, err error) {
 	w.touched = true
 	defer func() { err = w.ended(ctx, err) }()
+	if p.CPUs.IsEmpty() {
+		return w.unbound(ctx)
+	}
 	if err = w.apply(ctx, action.Step{Kind: action.SetCPUs, CPUs: p.CPUs}); err != nil {
 		return f, err
 	}
 	if err = w.bring(ctx, p.Nodes); err == nil {
-		err = w.wait(ctx, w.job.Warm)
+		f, err = w.settled(ctx, p.CPUs)
 	}
-	if err == nil {
-		f, err = w.figures(ctx, p.CPUs)
+	return f, err
+}
+
+// settled measures the workload after the warm-up.
+func (w *workload) settled(ctx context.Context, cpus set.CPUSet) (f profiling.Figures, err error) {
+	if err = w.wait(ctx, w.job.Warm); err == nil {
+		f, err = w.figures(ctx, cpus)
 	}
 	return f, err
 }
@@ -322,21 +333,33 @@ func (w *workload) Back() (notes []string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), backLimit)
 	defer cancel()
-	restored, err := w.putBack(ctx)
-	for _, r := range restored {
-		if r.Result != journal.PutBack && r.Result != journal.Already && r.Result != journal.Equivalent {
-			w.note(r.String())
-		}
-	}
+	_, err = w.putBackTold(ctx)
 	if w.gone() {
 		return w.notes, err
 	}
 	home, cancel := context.WithTimeout(context.Background(), homeLimit)
 	defer cancel()
-	if bad := w.bring(home, w.home); bad != nil {
+	bring := func() error { return w.bring(home, w.home) }
+	if w.spread != nil {
+		bring = func() error { return w.respread(home) }
+	}
+	if bad := bring(); bad != nil {
 		w.note(fmt.Sprintf("its memory is not back on nodes %s: %v", w.home, bad))
 	}
 	return w.notes, err
+}
+
+// putBackTold is putBack; a note says what is not as it was. all: everything is.
+func (w *workload) putBackTold(ctx context.Context) (all bool, err error) {
+	restored, err := w.putBack(ctx)
+	all = err == nil
+	for _, r := range restored {
+		if r.Result != journal.PutBack && r.Result != journal.Already && r.Result != journal.Equivalent {
+			w.note(r.String())
+			all = false
+		}
+	}
+	return all, err
 }
 
 // putBack restores this workload's settings; the controllers that were switched on for it

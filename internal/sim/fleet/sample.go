@@ -228,9 +228,9 @@ func (j *job) row(s *subject) Row {
 		Server: hash(c.Seed, "server", fmt.Sprint(j.server)), Service: hash(c.Seed, "service", s.service), Replica: hash(c.Seed, "replica", s.id),
 		Machine: c.Machine.Origin, GeneratorVersion: GeneratorVersion, Seed: c.Seed, How: unit.HowModelled.String(),
 		Bound: s.ever, WindowsCompared: int32(x.windows), NeighboursBound: x.neighboursBound(), LocalAccessRatioOn: localRatio(&x.with),
-		GainLatencyTrue: gain(meanLatency(&x.with), meanLatency(&x.without)),
-		GainCPUTrue:     gain(cpuPerOp(&x.with), cpuPerOp(&x.without)),
-		GainIPCTrue:     gain(cpi(&x.with), cpi(&x.without)),
+		GainLatencyTrue: gainOf(meanLatency(&x.with), meanLatency(&x.without)),
+		GainCPUTrue:     gainOf(cpuPerOp(&x.with), cpuPerOp(&x.without)),
+		GainIPCTrue:     gainOf(cpi(&x.with), cpi(&x.without)),
 	}
 	if s.ever {
 		s.before.into(&r)
@@ -248,7 +248,7 @@ func hash(seed uint64, kind, name string) string {
 }
 
 // gain is 1 − on / off.
-func gain(on, off *float64) *float64 {
+func gainOf(on, off *float64) *float64 {
 	if on == nil || off == nil || *off <= 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"homenode/internal/machine"
+	"homenode/internal/model/gain"
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/runner"
@@ -38,49 +38,6 @@ const (
 	trialLasts   = trialLook + trialSettle + trialCompare
 )
 
-// TrialSchema is the version of TrialRow's columns.
-const TrialSchema = 1
-
-// KindTrials is what a file of TrialRow says that it is.
-const KindTrials = "homenode-trials"
-
-// TrialRow is a replica that was bound alone. nil is unknown. A gain is 1 − bound / unbound of
-// the same replica over the same windows; CPU is CPU time per operation.
-type TrialRow struct {
-	Server    string `parquet:"server_hash,dict"`
-	Service   string `parquet:"service_hash,dict"`
-	Replica   string `parquet:"replica_hash"`
-	Kind      string `parquet:"kind,dict"`
-	Source    string `parquet:"source,dict"` // "simulator"
-	Machine   string `parquet:"machine,dict"`
-	Seed      uint64 `parquet:"seed"`
-	Generator int32  `parquet:"generator_version"`
-
-	// Features: means over the windows before the binding, with the noise of measuring.
-	MBW  *float64 `parquet:"mbw_bytes_per_s,optional"`
-	MSR  *float64 `parquet:"msr_ratio,optional"`
-	NPMR *float64 `parquet:"npmr_ratio,optional"`
-	RMBR *float64 `parquet:"rmbr_ratio,optional"`
-	CPU  *float64 `parquet:"cpu_cpus,optional"`
-	IPC  *float64 `parquet:"ipc_instructions_per_cycle,optional"`
-	MPKI *float64 `parquet:"llc_misses_per_kilo_instruction,optional"`
-	// CPUOfNode is what it uses of a node's CPUs, the fewest of a node; Busy what all workloads use of
-	// the server's.
-	CPUOfNode *float64 `parquet:"cpu_of_node_ratio,optional"`
-	Busy      *float64 `parquet:"server_busy_ratio,optional"`
-
-	Windows    int32 `parquet:"windows_compared"`
-	Neighbours int32 `parquet:"neighbours"` // other replicas of the server
-
-	GainLatency      *float64 `parquet:"gain_latency_ratio,optional"`
-	GainLatencyAgain *float64 `parquet:"gain_latency_again_ratio,optional"` // of a second trial
-	GainLatencyTrue  *float64 `parquet:"gain_latency_true_ratio,optional"`  // of the first, without noise
-	GainLatencyAll   *float64 `parquet:"gain_latency_all_ratio,optional"`   // all replicas of its server bound
-	GainCPU          *float64 `parquet:"gain_cpu_ratio,optional"`
-	GainCPUAgain     *float64 `parquet:"gain_cpu_again_ratio,optional"`
-	GainCPUAll       *float64 `parquet:"gain_cpu_all_ratio,optional"`
-}
-
 // ForTrials is a fleet's configuration with what trials need.
 func (c Config) ForTrials() Config {
 	if c.newWorld == nil {
@@ -92,7 +49,7 @@ func (c Config) ForTrials() Config {
 
 // RunTrials does the trials of a fleet's replicas, server by server; sink gets the rows in the
 // order of servers. The result does not depend on the number of workers.
-func RunTrials(ctx context.Context, c Config, sink func([]TrialRow) error, progress Progress) error {
+func RunTrials(ctx context.Context, c Config, sink func([]gain.Row) error, progress Progress) error {
 	c = c.ForTrials()
 	if err := c.Validate(); err != nil {
 		return err
@@ -102,13 +59,13 @@ func RunTrials(ctx context.Context, c Config, sink func([]TrialRow) error, progr
 		return err
 	}
 	done := 0
-	return runner.Run(ctx, runner.Plan[[]TrialRow]{
+	return runner.Run(ctx, runner.Plan[[]gain.Row]{
 		Cells: c.Size.Servers, Workers: c.Workers, Ahead: 4 * max(c.Workers, 1),
-		Run: func(ctx context.Context, server int, _ func(float64)) ([]TrialRow, error) {
+		Run: func(ctx context.Context, server int, _ func(float64)) ([]gain.Row, error) {
 			j := newTrial(&c, plan, server)
 			return j.run(ctx)
 		},
-		Take: func(server int, rows []TrialRow) error {
+		Take: func(server int, rows []gain.Row) error {
 			done++
 			if progress != nil {
 				progress(done, c.Size.Servers)
@@ -153,7 +110,7 @@ type once struct {
 	alone, all effects
 }
 
-func (j *trial) run(ctx context.Context) (rows []TrialRow, err error) {
+func (j *trial) run(ctx context.Context) (rows []gain.Row, err error) {
 	var both [2]once
 	for i := range both { // 4
 		if both[i], err = j.once(ctx, i); err != nil {
@@ -233,16 +190,6 @@ func (j *trial) look(w window.Window, o *once) {
 	o.busy.add(used/j.plan.Host.CPUs, true)
 }
 
-// smallestNode is the fewest CPUs of a node that has any.
-func smallestNode(m machine.Machine) (cpus float64) {
-	for _, n := range m.Nodes {
-		if c := float64(n.CPUs.Len()); c > 0 && (cpus == 0 || c < cpus) {
-			cpus = c
-		}
-	}
-	return cpus
-}
-
 func byID(all []sim.Truth) map[string]sim.Truth {
 	m := make(map[string]sim.Truth, len(all))
 	for _, t := range all {
@@ -287,20 +234,20 @@ func (j *trial) arm(ctx context.Context, seed uint64, off record, id string) (ef
 }
 
 // row needs both trials of the replica alone. All of its server may lack it: then it is unknown.
-func (j *trial) row(id string, both [2]once) (TrialRow, bool) {
+func (j *trial) row(id string, both [2]once) (gain.Row, bool) {
 	c := j.config
 	least := c.inWindows(trialLeast)
 	for _, o := range both {
 		x := o.alone[id]
 		if x == nil || x.windows < least || meanLatency(&x.with) == nil || meanLatency(&x.without) == nil {
-			return TrialRow{}, false
+			return gain.Row{}, false
 		}
 	}
 	service := j.specs[j.whole[id]].Service
 	kind, _, _ := strings.Cut(service, "-")
 	random := detmath.NewRandom(c.Seed, "fleet", "trial noise", id, strconv.Itoa(j.server))
-	latency := func(x *comparison) *float64 { return gain(meanLatency(&x.with), meanLatency(&x.without)) }
-	cpu := func(x *comparison) *float64 { return gain(cpuPerOp(&x.with), cpuPerOp(&x.without)) }
+	latency := func(x *comparison) *float64 { return gainOf(meanLatency(&x.with), meanLatency(&x.without)) }
+	cpu := func(x *comparison) *float64 { return gainOf(cpuPerOp(&x.with), cpuPerOp(&x.without)) }
 	noisy := func(g *float64, deviation float64) *float64 {
 		if g == nil {
 			return nil
@@ -312,15 +259,15 @@ func (j *trial) row(id string, both [2]once) (TrialRow, bool) {
 	var f Row
 	both[0].features[id].into(&f)
 	f.Disturb(c.Noise, detmath.NewRandom(c.Seed, "fleet", "trial features", id, strconv.Itoa(j.server)))
-	r := TrialRow{
+	r := gain.Row{
 		Server: hash(c.Seed, "server", fmt.Sprint(j.server)), Service: hash(c.Seed, "service", service), Replica: hash(c.Seed, "replica", id),
-		Kind: kind, Source: "simulator", Machine: c.Machine.Origin, Seed: c.Seed, Generator: GeneratorVersion,
+		Kind: kind, Source: gain.Simulator, Machine: c.Machine.Origin, Seed: c.Seed, Generator: GeneratorVersion,
 		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI,
 		Busy: both[0].busy.value(), Windows: int32(both[0].alone[id].windows), Neighbours: int32(len(j.specs) - 1),
 		GainLatencyTrue: latency(both[0].alone[id]),
 	}
 	if f.CPU != nil {
-		r.CPUOfNode = over(*f.CPU, smallestNode(c.Machine))
+		r.CPUOfNode = over(*f.CPU, c.Machine.FewestCPUs())
 	}
 	n := c.Noise.Gains
 	r.GainLatency, r.GainLatencyAgain = noisy(latency(both[0].alone[id]), n.Latency), noisy(latency(both[1].alone[id]), n.Latency)
@@ -332,12 +279,12 @@ func (j *trial) row(id string, both [2]once) (TrialRow, bool) {
 }
 
 // NewTrialTable starts a file of trials.
-func NewTrialTable(to io.Writer, c Config, command string) (*Table[TrialRow], error) {
+func NewTrialTable(to io.Writer, c Config, command string) (*Table[gain.Row], error) {
 	metadata, err := trialMetadata(c.ForTrials(), command)
 	if err != nil {
 		return nil, err
 	}
-	return NewTable[TrialRow](to, metadata), nil
+	return NewTable[gain.Row](to, metadata), nil
 }
 
 // trialMetadata is what a file of trials says about how it was made, in this order.
@@ -349,10 +296,10 @@ func trialMetadata(c Config, command string) ([]KeyValue, error) {
 	for i := range all {
 		switch all[i].Key {
 		case KeySchema:
-			all[i].Value = strconv.Itoa(TrialSchema)
+			all[i].Value = strconv.Itoa(gain.RowSchema)
 		case KeyGain:
 			all[i].Value = "1 - bound / unbound of the same replica over the same windows, bound alone; _all: with all replicas of its server; _again: a second trial"
 		}
 	}
-	return append(all, KeyValue{"homenode.kind", KindTrials}), nil
+	return append(all, KeyValue{"homenode.kind", gain.KindRows}), nil
 }

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"homenode/internal/model/gain"
 	"math"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ type TrialKind struct {
 const hurtFrom = 0.02
 
 // Add adds a server's rows.
-func (s *TrialSummary) Add(rows []TrialRow) {
+func (s *TrialSummary) Add(rows []gain.Row) {
 	if s.services == nil {
 		s.services = map[string]bool{}
 	}

@@ -7,15 +7,16 @@ import (
 	"context"
 	"testing"
 
+	"homenode/internal/model/gain"
 	"homenode/internal/sim/memsys"
 )
 
-func trialsOf(t *testing.T, workers int) (rows []TrialRow) {
+func trialsOf(t *testing.T, workers int) (rows []gain.Row) {
 	t.Helper()
 	c := DefaultConfig()
 	c.Machine, c.System = memsys.DualSkylake()
 	c.Size, c.Seed, c.Workers = Size{Servers: 6, Workloads: 4}, 7, workers
-	if err := RunTrials(context.Background(), c, func(more []TrialRow) error { rows = append(rows, more...); return nil }, nil); err != nil {
+	if err := RunTrials(context.Background(), c, func(more []gain.Row) error { rows = append(rows, more...); return nil }, nil); err != nil {
 		t.Fatal(err)
 	}
 	return rows
@@ -67,19 +68,19 @@ func TestTrialsOfOneNode(t *testing.T) {
 	c.Machine.Nodes = c.Machine.Nodes[:1]
 	c.Size = Size{Servers: 1, Workloads: 2}
 	rows := 0
-	err := RunTrials(context.Background(), c, func(more []TrialRow) error { rows += len(more); return nil }, nil)
+	err := RunTrials(context.Background(), c, func(more []gain.Row) error { rows += len(more); return nil }, nil)
 	if rows != 0 {
 		t.Errorf("%d rows, %v", rows, err)
 	}
 }
 
 func TestTrialSummary(t *testing.T) {
-	row := func(kind, service string, gain, again float64) TrialRow {
-		return TrialRow{Kind: kind, Service: service, GainLatency: &gain, GainLatencyAgain: &again}
+	row := func(kind, service string, first, again float64) gain.Row {
+		return gain.Row{Kind: kind, Service: service, GainLatency: &first, GainLatencyAgain: &again}
 	}
 	var s TrialSummary
-	s.Add([]TrialRow{row("web", "a", -0.3, -0.1), row("cache", "b", 0.1, 0.1)})
-	s.Add([]TrialRow{row("web", "a", -0.3, 0.1)})
+	s.Add([]gain.Row{row("web", "a", -0.3, -0.1), row("cache", "b", 0.1, 0.1)})
+	s.Add([]gain.Row{row("web", "a", -0.3, 0.1)})
 	if s.Rows != 3 || s.Services != 2 || s.Hurt != 1 || len(s.Kinds) != 2 || s.Kinds[0].Kind != "cache" || s.Kinds[1].Rows != 2 || s.Kinds[1].Alone != -0.3 {
 		t.Errorf("%+v", s)
 	}

@@ -7,7 +7,7 @@ NUMA node, from its counters before (MAO, Baidu).
                                 +---evaluate---+--card--> gain.html
                      (services held out, beside the ceiling)
 
-data        reads what 'homenode-lab sim trials' wrote
+data        reads what 'homenode-lab sim trials' and 'homenode experiment' wrote
 fit         the booster, its peers, and conformal intervals
 evaluate    scores in the paper's protocol and with services or kinds held out
 export      the files that homenode (Go) evaluates to the same bits

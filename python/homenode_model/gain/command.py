@@ -16,7 +16,9 @@ from .fit import Gain, describe, fit
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     gain = commands.add_parser("gain", help="fit, evaluate, and write the model of what a binding gains")
-    gain.add_argument("rows", type=Path, nargs="+", help="data sets of 'homenode-lab sim trials --dataset'")
+    gain.add_argument(
+        "rows", type=Path, nargs="+", help="data sets of 'homenode-lab sim trials' and 'homenode experiment'"
+    )
     gain.add_argument("--model", type=Path, help="file for the booster, NAME.ubj; the manifest is NAME.json beside it")
     gain.add_argument("--card", type=Path, help="file for one page about the model; evaluates it, which takes minutes")
     gain.add_argument("--golden", type=Path, help="file for rows that homenode must reproduce")

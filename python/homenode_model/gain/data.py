@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads data sets of 'homenode-lab sim trials'."""
+"""Reads data sets of 'homenode-lab sim trials' and of 'homenode experiment'."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Trials:
     source: Texts
     machine: Texts
     seed: npt.NDArray[np.uint64]
-    generator: int  # version
+    generator: int  # version; 0: none of it was generated
     command: str
     sha256: str
 
@@ -93,8 +93,11 @@ def read(first: Path, *more: Path) -> Trials:
 
 
 def join(trials: Trials, other: Trials, path: Path) -> Trials:
-    """Machines and sources may differ: the manifest lists them. A replica comes once."""
-    if trials.generator != other.generator:
+    """Machines and sources may differ: the manifest lists them. A replica comes once.
+
+    What was not generated (version 0) goes with any generator.
+    """
+    if trials.generator and other.generator and trials.generator != other.generator:
         raise BadData(f"read {path}: generator_version is {other.generator}, of the first file {trials.generator}")
     twice = sorted(keys(trials) & keys(other))
     if twice:
@@ -109,7 +112,7 @@ def join(trials: Trials, other: Trials, path: Path) -> Trials:
         np.concatenate([trials.source, other.source]),
         np.concatenate([trials.machine, other.machine]),
         np.concatenate([trials.seed, other.seed]),
-        trials.generator,
+        max(trials.generator, other.generator),
         f"{trials.command}; {other.command}",
         hashlib.sha256((trials.sha256 + other.sha256).encode()).hexdigest(),
     )
@@ -154,7 +157,7 @@ def check_kind(path: Path, about: dict[str, str]) -> None:
     if about.get("kind") != KIND:
         raise BadData(
             f"read {path}: its kind is {about.get('kind', 'not given')}, not {KIND}: "
-            "make one with 'homenode-lab sim trials --dataset'"
+            "make one with 'homenode-lab sim trials --dataset' or 'homenode experiment --rows'"
         )
     major = about.get("schema", "").partition(".")[0]
     if not major.isdecimal():

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"homenode/internal/exit"
+	"homenode/internal/profiling"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// unbound puts a trial's workload back where it was, and measures it there. How much of its memory
+// is on each node is as it was; which pages those are is not.
+func (w *workload) unbound(ctx context.Context) (f profiling.Figures, err error) {
+	all, err := w.putBackTold(ctx)
+	if err == nil && !all {
+		err = fmt.Errorf("%s cannot be unbound: another process changed its settings", w.id)
+	}
+	if err == nil {
+		err = w.respread(ctx)
+	}
+	if err == nil {
+		f, err = w.settled(ctx, w.cpus)
+	}
+	return f, err
+}
+
+// spreadShare is the share of its memory by which a node may have too much or too little of it.
+const spreadShare = 0.01
+
+// respread moves as much of its memory to each node as was there before. Memory that it allocated
+// since stays.
+func (w *workload) respread(ctx context.Context) error {
+	win, one, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := spreadOf(&win, &one)
+	if err != nil {
+		return err
+	}
+	from, lacks := surplus(w.spread, now)
+	for _, l := range lacks {
+		if err := w.give(ctx, from, l.node, l.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lack is what a node should have more of.
+type lack struct {
+	node  int
+	bytes unit.Bytes
+}
+
+// surplus compares how memory was spread with how it is: the nodes that have too much, and those
+// that have too little, in order.
+func surplus(was, now map[int]unit.Bytes) (from set.NodeSet, lacks []lack) {
+	all, most := unit.Bytes(0), 0
+	for n, b := range was {
+		all, most = all+b, max(most, n)
+	}
+	for n := range now {
+		most = max(most, n)
+	}
+	tolerated := unit.Bytes(spreadShare * float64(all))
+	for n := range most + 1 {
+		switch d := was[n] - now[n]; {
+		case d > tolerated:
+			lacks = append(lacks, lack{n, d})
+		case d < -tolerated:
+			from = from.With(n)
+		}
+	}
+	if from.IsEmpty() { // it shrank
+		return from, nil
+	}
+	return from, lacks
+}
+
+// give moves some of its memory to a node.
+func (w *workload) give(ctx context.Context, from set.NodeSet, to int, most unit.Bytes) error {
+	j := w.migration(set.FromNodes(to))
+	j.From, j.Most = from, most
+	r, err := w.move(ctx, j)
+	var code exit.Error
+	if errors.As(err, &code) && err.Error() == "" {
+		err = nil
+	}
+	if res, ok := r.Result.Get(); err == nil && (!ok || float64(res.Moved()) < (1-spreadShare)*float64(most)) {
+		w.note(fmt.Sprintf("unbound, its memory is not spread as it was: node %d has less of it", to))
+	}
+	return err
+}
+
+// spreadOf is how much of a workload's memory is on each node.
+func spreadOf(win *window.Window, one *window.Workload) (map[int]unit.Bytes, error) {
+	by, ok := one.PagesByNode()
+	if !ok {
+		return nil, fmt.Errorf("where the memory of %s is cannot be read", one.ID)
+	}
+	spread := map[int]unit.Bytes{}
+	for i, b := range by {
+		spread[win.Nodes[i].ID] = b
+	}
+	return spread, nil
+}

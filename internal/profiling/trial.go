@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiling
+
+import (
+	"errors"
+	"fmt"
+
+	"homenode/internal/experiment"
+	"homenode/internal/machine"
+	"homenode/internal/placement"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// A trial compares a running workload bound to nodes with itself unbound. Its job has two
+// placements, the arms; every two repeats are ABBA or BAAB, so that a drift of the load falls on
+// both alike.
+const (
+	Unbound = iota // where its owner has it, its memory spread as it was
+	Bound
+)
+
+// Arms are the placements of a trial. The unbound one has no CPUs: it is where the workload was.
+func Arms(m machine.Machine, nodes set.NodeSet) (placement.List, error) {
+	var cpus set.CPUSet
+	all := 0
+	for _, n := range m.Nodes {
+		if n.CPUs.IsEmpty() {
+			continue
+		}
+		all++
+		if nodes.Has(n.ID) {
+			cpus = cpus.Union(n.CPUs)
+		}
+	}
+	switch {
+	case all < 2:
+		return placement.List{}, fmt.Errorf("this machine has %d node with CPUs: binding changes nothing", all)
+	case nodes.IsEmpty() || cpus.IsEmpty():
+		return placement.List{}, fmt.Errorf("nodes %s have no CPUs: a workload cannot run there", nodes)
+	case cpus == m.OnlineCPUs():
+		return placement.List{}, fmt.Errorf("nodes %s are all of this machine: binding to them changes nothing", nodes)
+	}
+	return placement.List{Links: "none", Placements: []placement.Placement{{}, {Nodes: nodes, CPUs: cpus}}}, nil
+}
+
+// mostJump is how much faster or slower one and the same state may be between two measurements. A
+// unit that changes, from seconds to milliseconds, is more.
+const mostJump = 100
+
+// ErrJumped: a metric changed by far more than any load does.
+var ErrJumped = errors.New("the metric jumped")
+
+// jumped says that a metric does not mean the same any more.
+func (s State) jumped() error {
+	last := s.Samples[len(s.Samples)-1]
+	for _, x := range s.Samples {
+		if x.Placement == last.Placement && (x.Speed > mostJump*last.Speed || last.Speed > mostJump*x.Speed) {
+			return fmt.Errorf("%w: %s gave speeds of %v and %v for the same state: did its unit change?", ErrJumped, s.Job.Metric, x.Speed, last.Speed)
+		}
+	}
+	return nil
+}
+
+// ErrHurt ends a trial early: the workload is too slow while it is bound.
+var ErrHurt = errors.New("it is slower while it is bound")
+
+// hurt compares the last measurement, if it was of the bound arm, with the mean of the unbound
+// ones, and with the first look.
+func (s State) hurt() error {
+	last := s.Samples[len(s.Samples)-1]
+	if last.Placement != Bound {
+		return nil
+	}
+	base := s.speeds(Unbound)
+	if s.Before != nil {
+		base = append(base, s.Before.Speed)
+	}
+	if len(base) == 0 {
+		return nil
+	}
+	if mean := experiment.Mean(base); last.Speed < (1-s.Job.MostLoss)*mean {
+		return fmt.Errorf("%w: by %.0f%%, and --most-loss is %.0f%%", ErrHurt, 100*(1-last.Speed/mean), 100*s.Job.MostLoss)
+	}
+	return nil
+}
+
+// Shown is what a trial shows.
+type Shown string
+
+// What a trial may show.
+const (
+	ShownGain    Shown = "gain"
+	ShownLoss    Shown = "loss"
+	ShownNothing Shown = "no difference" // the interval has 0 in it
+	ShownTooFew  Shown = "too few"       // measurements, for an interval of 95 %
+	ShownUnknown Shown = "unknown"       // an arm was not measured
+)
+
+// Gain is 1 − bound / unbound: of the time of an operation, or of its CPU time.
+type Gain struct {
+	Value unit.Opt[float64]   `json:"value"`
+	CI    experiment.Interval `json:"interval,omitzero"`
+}
+
+// gainOf compares costs: what is lower is better.
+func gainOf(bound, unbound []float64) (g Gain) {
+	r, ok := experiment.RatioOf(bound, unbound)
+	if !ok {
+		return g
+	}
+	g.Value = unit.Some(1 - r.Value)
+	if r.CI.Known() {
+		g.CI = experiment.Interval{Low: 1 - r.CI.High, High: 1 - r.CI.Low, Coverage: r.CI.Coverage}
+	}
+	return g
+}
+
+// shown is what a gain shows. Below the nominal coverage an interval shows nothing.
+func (g Gain) shown() Shown {
+	switch {
+	case !g.Value.Known():
+		return ShownUnknown
+	case g.CI.Coverage < experiment.Nominal:
+		return ShownTooFew
+	case g.CI.Low > 0:
+		return ShownGain
+	case g.CI.High < 0:
+		return ShownLoss
+	}
+	return ShownNothing
+}
+
+// times are the times of an operation in an arm: 1 / speed. keep says which repeats count.
+func (s State) times(arm int, keep func(repeat int) bool) (all []float64) {
+	for _, x := range s.Samples {
+		if x.Placement == arm && keep(x.Repeat) {
+			all = append(all, 1/x.Speed)
+		}
+	}
+	return all
+}
+
+// cpuTimes are CPU times of an operation. They are unknown where the speed is not operations per
+// second, or CPU time was not read.
+func (s State) cpuTimes(arm int, keep func(repeat int) bool) (all []float64) {
+	if s.Job.Metric.LowerIsBetter || s.Job.Metric.Kind == IPC {
+		return nil
+	}
+	for _, x := range s.Samples {
+		if x.Placement != arm || !keep(x.Repeat) {
+			continue
+		}
+		if x.Features.CPU == nil {
+			return nil
+		}
+		all = append(all, *x.Features.CPU/x.Speed)
+	}
+	return all
+}
+
+func every(int) bool { return true }
+
+// half is the first or the second half of the repeats: a trial and one more, for how far two are
+// apart. Whole pairs of repeats stay together.
+func (s State) half(second bool) func(repeat int) bool {
+	at := (s.Job.Repeats/2 + 1) / 2 * 2
+	return func(repeat int) bool { return (repeat >= at) == second }
+}
+
+// TrialReportSchema is the version of TrialReport.
+const TrialReportSchema = 1
+
+// TrialReport is what came of a trial, or of a dry run.
+type TrialReport struct {
+	Schema  int                 `json:"schema"`
+	Outcome string              `json:"outcome"` // "planned", "complete", "stopped", "unfinished"
+	How     unit.Source         `json:"how"`     // of every speed
+	Job     Job                 `json:"job"`
+	Nodes   string              `json:"nodes"`
+	Why     string              `json:"nodes_from"` // who chose them
+	Left    unit.Value[float64] `json:"left_s"`
+	// Speeds are per arm: unbound, bound.
+	Speeds  [2]*experiment.Summary `json:"speeds_by_arm"`
+	Time    Gain                   `json:"time_gain"`
+	CPUTime Gain                   `json:"cpu_time_gain"`
+	// Halves are the gain of the first half of the repeats, and of the second.
+	Halves   [2]Gain  `json:"time_gain_by_half"`
+	Shown    Shown    `json:"gain_shown"`
+	Features Features `json:"features_before"`
+	Notes    []string `json:"notes"`
+}
+
+// NewTrialReport is of a state.
+func NewTrialReport(s State, outcome, why string) TrialReport {
+	r := TrialReport{Schema: TrialReportSchema, Outcome: outcome, How: How(s.Job.Source), Job: s.Job, Nodes: s.Job.Placements[Bound].Nodes, Why: why, Left: s.left(), Notes: []string{}}
+	for arm := range r.Speeds {
+		if sum, ok := experiment.Summarise(s.speeds(arm)); ok {
+			r.Speeds[arm] = &sum
+		}
+	}
+	r.Time = gainOf(s.times(Bound, every), s.times(Unbound, every))
+	r.CPUTime = gainOf(s.cpuTimes(Bound, every), s.cpuTimes(Unbound, every))
+	for i := range r.Halves {
+		keep := s.half(i == 1)
+		r.Halves[i] = gainOf(s.times(Bound, keep), s.times(Unbound, keep))
+	}
+	r.Shown = r.Time.shown()
+	if s.Before != nil {
+		r.Features = s.Before.Features
+	}
+	if why := s.starved(); why != "" {
+		r.Notes = append(r.Notes, why)
+	}
+	return r
+}
+
+// leastCPU is the share of its CPU time that a workload must still get while it is bound, for work
+// per cycle to say how fast it is.
+const leastCPU = 0.95
+
+// starved says that instructions per cycle do not show how fast the workload is bound, "" if they may.
+func (s State) starved() string {
+	if s.Job.Metric.Kind != IPC {
+		return ""
+	}
+	var used [2][]float64
+	for _, x := range s.Samples {
+		if x.Features.CPU != nil {
+			used[x.Placement] = append(used[x.Placement], *x.Features.CPU)
+		}
+	}
+	if len(used[Unbound]) == 0 || len(used[Bound]) == 0 {
+		return ""
+	}
+	if free, bound := experiment.Mean(used[Unbound]), experiment.Mean(used[Bound]); bound < leastCPU*free {
+		return fmt.Sprintf("bound it used %.2f CPUs, unbound %.2f: instructions per cycle do not show what that costs: name another --metric; there is no row for a model", bound, free)
+	}
+	return ""
+}
+
+// LookAt makes a look of the window in which figures were measured.
+func LookAt(m machine.Machine, w *window.Window, f Figures) Look {
+	l := Look{Speed: f.Speed, Features: f.Features}
+	all, busy, known := 0.0, 0.0, true
+	for i := range w.Nodes {
+		b, ok := w.Nodes[i].CPUBusy.Get()
+		busy, all, known = busy+b, all+float64(w.Nodes[i].CPUs.Len()), known && ok
+	}
+	if node := m.FewestCPUs(); f.Features.CPU != nil && node > 0 {
+		l.CPUOfNode = pointer(*f.Features.CPU/node, true)
+	}
+	l.Busy = pointer(busy/all, known && all > 0)
+	return l
+}

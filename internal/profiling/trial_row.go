@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiling
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"homenode/internal/model/gain"
+)
+
+// TrialNames say what was tried, for the row.
+type TrialNames struct {
+	Host, Workload, Application, Kind string
+	Neighbours                        int // other workloads of the host
+}
+
+// hashed is a name as a file that is handed on may have it: the same name has the same hash.
+func hashed(what, name string) string {
+	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(what+"\x00"+name)))
+}
+
+// TrialRow is what a model of gains learns from a trial. ok is false where it has no two halves to
+// compare, no look before, or a metric that did not mean work.
+func TrialRow(s State, n TrialNames) (row gain.Row, ok bool) {
+	halves := NewTrialReport(s, "", "").Halves
+	first, again := halves[0].Value, halves[1].Value
+	if s.Before == nil || s.starved() != "" || !first.Known() || !again.Known() {
+		return row, false
+	}
+	f := s.Before.Features
+	row = gain.Row{
+		Server: hashed("server", n.Host), Service: hashed("service", n.Application), Replica: hashed("replica", n.Host+"\x00"+n.Workload),
+		Kind: n.Kind, Source: s.Job.Source, Machine: s.Job.Machine, Seed: s.Job.Seed,
+		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI, CPUOfNode: s.Before.CPUOfNode, Busy: s.Before.Busy,
+		Windows: int32(len(s.Samples)), Neighbours: int32(n.Neighbours),
+		GainLatency: pointer(first.Get()), GainLatencyAgain: pointer(again.Get()),
+	}
+	row.GainCPU = pointer(gainOf(s.cpuTimes(Bound, s.half(false)), s.cpuTimes(Unbound, s.half(false))).Value.Get())
+	row.GainCPUAgain = pointer(gainOf(s.cpuTimes(Bound, s.half(true)), s.cpuTimes(Unbound, s.half(true))).Value.Get())
+	return row, true
+}
