@@ -123,8 +123,9 @@ type Look struct {
 	Features Features `json:"features"`
 	// CPUOfNode is what it uses of a node's CPUs, the fewest of a node; Busy what is used of the
 	// host's.
-	CPUOfNode *float64 `json:"cpu_of_node_ratio,omitempty"`
-	Busy      *float64 `json:"server_busy_ratio,omitempty"`
+	CPUOfNode  *float64 `json:"cpu_of_node_ratio,omitempty"`
+	Busy       *float64 `json:"server_busy_ratio,omitempty"`
+	Neighbours int      `json:"neighbours"` // other workloads of the host
 }
 
 // StateSchema is the version of State. A newer one is refused.

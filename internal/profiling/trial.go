@@ -241,9 +241,9 @@ func (s State) starved() string {
 	return ""
 }
 
-// LookAt makes a look of the window in which figures were measured.
+// LookAt makes a look of the window of the whole host in which figures were measured.
 func LookAt(m machine.Machine, w *window.Window, f Figures) Look {
-	l := Look{Speed: f.Speed, Features: f.Features}
+	l := Look{Speed: f.Speed, Features: f.Features, Neighbours: max(0, len(w.Workloads)-1)}
 	all, busy, known := 0.0, 0.0, true
 	for i := range w.Nodes {
 		b, ok := w.Nodes[i].CPUBusy.Get()

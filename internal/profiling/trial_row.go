@@ -12,7 +12,6 @@ import (
 // TrialNames say what was tried, for the row.
 type TrialNames struct {
 	Host, Workload, Application, Kind string
-	Neighbours                        int // other workloads of the host
 }
 
 // hashed is a name as a file that is handed on may have it: the same name has the same hash.
@@ -33,7 +32,7 @@ func TrialRow(s State, n TrialNames) (row gain.Row, ok bool) {
 		Server: hashed("server", n.Host), Service: hashed("service", n.Application), Replica: hashed("replica", n.Host+"\x00"+n.Workload),
 		Kind: n.Kind, Source: s.Job.Source, Machine: s.Job.Machine, Seed: s.Job.Seed,
 		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI, CPUOfNode: s.Before.CPUOfNode, Busy: s.Before.Busy,
-		Windows: int32(len(s.Samples)), Neighbours: int32(n.Neighbours),
+		Windows: int32(len(s.Samples)), Neighbours: int32(s.Before.Neighbours),
 		GainLatency: pointer(first.Get()), GainLatencyAgain: pointer(again.Get()),
 	}
 	row.GainCPU = pointer(gainOf(s.cpuTimes(Bound, s.half(false)), s.cpuTimes(Unbound, s.half(false))).Value.Get())

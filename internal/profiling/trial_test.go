@@ -28,7 +28,7 @@ func arms(t *testing.T, nodes ...int) placement.List {
 }
 
 func trialState(l placement.List, repeats int) State {
-	return State{Schema: StateSchema, Samples: []Sample{}, Before: &Look{Speed: 100}, Spread: map[int]unit.Bytes{0: 1}, Job: Job{
+	return State{Schema: StateSchema, Samples: []Sample{}, Before: &Look{Speed: 100, Neighbours: 3}, Spread: map[int]unit.Bytes{0: 1}, Job: Job{
 		Machine: "four", Source: Measured, Workload: "/a", VCPUs: 1, Links: l.Links, Metric: Metric{Kind: File, Arg: "/x"}, For: time.Second, Repeats: repeats, Seed: 1,
 		MostLoss: 0.5, Placements: CandidatesOf(l),
 	}}
@@ -79,7 +79,7 @@ func TestTrialOrder(t *testing.T) {
 	if v := r.CPUTime.Value.Or(0); math.Abs(v-0.2) > 0.02 {
 		t.Errorf("a gain in CPU time of %.3f, want 0.2", v)
 	}
-	row, ok := TrialRow(s, TrialNames{Host: "h", Workload: "/a", Application: "a", Kind: "k", Neighbours: 3})
+	row, ok := TrialRow(s, TrialNames{Host: "h", Workload: "/a", Application: "a", Kind: "k"})
 	if !ok || row.GainLatency == nil || row.GainLatencyAgain == nil || *row.GainLatency == *row.GainLatencyAgain || row.Source != Measured || row.Neighbours != 3 {
 		t.Errorf("row %v: %+v", ok, row)
 	}

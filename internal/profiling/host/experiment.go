@@ -45,9 +45,7 @@ type trial struct {
 	list    placement.List
 	why     string // who chose the nodes
 	notes   []string
-	// For the row.
-	host       string
-	neighbours int // other workloads
+	host    string // its name, for the row
 }
 
 // check refuses what does not go together.
@@ -91,7 +89,7 @@ func (t *trial) run(ctx context.Context) (r profiling.TrialReport, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, t.w.close()) }()
-	if err := t.surroundings(); err != nil {
+	if t.host, err = os.Hostname(); err != nil {
 		return r, err
 	}
 	if t.o.resumes {
@@ -118,17 +116,6 @@ func (t *trial) run(ctx context.Context) (r profiling.TrialReport, err error) {
 	notes, bad := t.w.Back()
 	t.notes = append(t.notes, notes...)
 	return t.end(s, errors.Join(err, bad))
-}
-
-// surroundings are what the row says of the host.
-func (t *trial) surroundings() (err error) {
-	others, err := kernel.WorkloadsIn(kernel.At("/"), nil)
-	if err != nil {
-		return err
-	}
-	t.neighbours = max(0, len(others)-1)
-	t.host, err = os.Hostname()
-	return err
 }
 
 // job is what is measured, once the nodes are known.
@@ -194,15 +181,16 @@ func (t *trial) begin(ctx context.Context, s *profiling.State) error {
 	o := t.o
 	t.w.job = t.measuring()
 	_, one, err := t.w.look(ctx)
+	var all window.Window
 	if err == nil {
 		t.w.cpus = one.Binding.CPUs
 		cli.Tell(t.stderr, []string{fmt.Sprintf("looking at %s as it is for %v", t.w.id, o.For)})
-		s.Before, err = t.look(ctx)
+		all, err = t.look(ctx, s)
 	}
 	if err = t.w.ended(ctx, err); err != nil {
 		return t.o.stopped(err)
 	}
-	if err := t.choose(t.w.last, t.w.id); err != nil {
+	if err := t.choose(all, t.w.id); err != nil {
 		return exit.BadInput(err)
 	}
 	s.Job, s.Home, s.Spread = t.job(), t.w.home, t.w.spread
@@ -210,19 +198,37 @@ func (t *trial) begin(ctx context.Context, s *profiling.State) error {
 	return nil
 }
 
-// look measures the workload as it is; features are those before any change.
-func (t *trial) look(ctx context.Context) (*profiling.Look, error) {
-	f, err := t.w.figures(ctx, t.w.cpus)
+// look measures the workload as it is; features are those before any change. The window has
+// all workloads of the host, whose events are not counted.
+func (t *trial) look(ctx context.Context, s *profiling.State) (all window.Window, err error) {
+	r, err := kernel.NewReader(kernel.Config{Events: kernel.EventsOff, Ours: t.w.ours})
 	if err != nil {
-		return nil, err
+		return all, err
+	}
+	defer r.Close()
+	if _, err = r.Read(ctx); err != nil {
+		return all, err
+	}
+	f, err := t.w.figures(ctx, t.w.cpus)
+	if err == nil {
+		all, err = r.Read(ctx)
+	}
+	if err != nil {
+		return all, err
 	}
 	one, ok := t.w.last.Workload(t.w.id)
 	if !ok {
-		return nil, kernel.ErrGone
+		return all, kernel.ErrGone
+	}
+	for i := range all.Workloads {
+		if all.Workloads[i].ID == one.ID {
+			all.Workloads[i] = one // with its events
+		}
 	}
 	t.w.spread, err = spreadOf(&t.w.last, &one)
-	l := profiling.LookAt(t.machine, &t.w.last, f)
-	return &l, err
+	l := profiling.LookAt(t.machine, &all, f)
+	s.Before = &l
+	return all, err
 }
 
 // choose takes the nodes that are asked for, or those to which an agent would bind it.
@@ -270,7 +276,7 @@ func (t *trial) write(s profiling.State) error {
 		return nil
 	}
 	app := t.o.application()
-	row, ok := profiling.TrialRow(s, profiling.TrialNames{Host: t.host, Workload: t.w.id, Application: app, Kind: t.o.kind(), Neighbours: t.neighbours})
+	row, ok := profiling.TrialRow(s, profiling.TrialNames{Host: t.host, Workload: t.w.id, Application: app, Kind: t.o.kind()})
 	if !ok {
 		if s.Job.Repeats < 4 {
 			t.notes = append(t.notes, "no row is written: it takes 4 repeats or more, whose halves are compared")

@@ -114,14 +114,14 @@ func TestTrialFile(t *testing.T) {
 	}
 	mbw, msr, npmr, rmbr, cpu, ipc, mpki := 1e9, 0.4, 0.9, 0.5, 1.5, 0.8, 12.0
 	f := profiling.Features{MBW: &mbw, MSR: &msr, NPMR: &npmr, RMBR: &rmbr, CPU: &cpu, IPC: &ipc, LLCMPKI: &mpki}
-	s := profiling.State{Schema: 1, Before: &profiling.Look{Speed: 100, Features: f, CPUOfNode: &cpu, Busy: &msr}, Job: profiling.Job{
+	s := profiling.State{Schema: 1, Before: &profiling.Look{Speed: 100, Features: f, CPUOfNode: &cpu, Busy: &msr, Neighbours: 3}, Job: profiling.Job{
 		Machine: "fake, 2 nodes, 4 CPUs", Source: profiling.Measured, Workload: "/db", VCPUs: 1, Metric: profiling.Metric{Kind: profiling.File, Arg: "/x"}, For: time.Second, Repeats: 4, Seed: 1, Placements: profiling.CandidatesOf(l),
 	}}
 	for _, r := range s.Job.Runs() {
 		s.Samples = append(s.Samples, profiling.Sample{Placement: r.Arm, Repeat: r.Repeat, Speed: float64(100 + 20*r.Arm + r.Repeat), Took: 1, Features: f})
 	}
 	path := filepath.Join(t.TempDir(), "row.parquet")
-	tr := trial{o: &Options{Workload: "/db", Rows: path, Saved: path + ".json", Version: "test", CommandLine: "homenode experiment"}, w: &workload{id: "/db"}, list: l, host: "host", neighbours: 3}
+	tr := trial{o: &Options{Workload: "/db", Rows: path, Saved: path + ".json", Version: "test", CommandLine: "homenode experiment"}, w: &workload{id: "/db"}, list: l, host: "host"}
 	r, err := tr.end(s, nil)
 	if err != nil || r.Outcome != "complete" {
 		t.Fatalf("%v, %+v", err, r)

@@ -47,6 +47,7 @@ type workload struct {
 	cpus   set.CPUSet
 	spread map[int]unit.Bytes
 	last   window.Window
+	ours   func(id, file, value string) bool
 }
 
 type reader interface {
@@ -73,7 +74,8 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 	if err := beside.Look(); err != nil {
 		return nil, exit.Precondition(err)
 	}
-	r, err := kernel.NewReader(kernel.Config{Roots: []string{kernel.Literal(id)}, Ours: beside.Ours})
+	w.ours = beside.Ours
+	r, err := kernel.NewReader(kernel.Config{Roots: []string{kernel.Literal(id)}, Ours: w.ours})
 	if err != nil {
 		return nil, exit.Precondition(err)
 	}

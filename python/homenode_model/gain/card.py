@@ -10,7 +10,9 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 
 from ..page import document, percent, svg, table
+from . import elsewhere
 from .data import CLIPPED_AT, Trials
+from .elsewhere import Elsewhere
 from .evaluate import ALL, CLEAR_GAIN, FOUR, IN_THE_PAPER, RANDOM, SERVICES, XGBOOST, Result, Score, score_of, wanted
 from .export import source
 from .fit import FOLDS, Gain, describe
@@ -58,7 +60,7 @@ def target_lines(result: Result) -> str:
     return "<ul>" + "".join(line(t.met, wanted(t)) for t in result.targets) + "</ul>"
 
 
-def page(trials: Trials, gain: Gain, result: Result) -> str:
+def page(trials: Trials, gain: Gain, result: Result, judged: Elsewhere | None = None) -> str:
     machines = ", ".join(np.unique(trials.machine))
     parts = [
         f"<h1>Gain of a binding on {html.escape(machines)}</h1>",
@@ -93,6 +95,7 @@ def page(trials: Trials, gain: Gain, result: Result) -> str:
             kinds(result),
         ),
         f"<p>{sign_text(result)}</p>",
+        *other_trials(judged),
         "<h2>What moves a prediction</h2>",
         svg(lambda axes: draw_importance(axes, result), 8, 3.4),
         "<h2>Without a feature</h2>",
@@ -110,6 +113,14 @@ def page(trials: Trials, gain: Gain, result: Result) -> str:
         table(["", ""], origin(trials, gain)),
     ]
     return document(f"Gain of a binding on {machines}", parts)
+
+
+def other_trials(judged: Elsewhere | None) -> list[str]:
+    if judged is None:
+        return []
+    word = "ok" if judged.target.met else '<span class="red">UNMET</span>'
+    said = "".join(f"<p>{html.escape(line)}.</p>" for line in elsewhere.lines(judged))
+    return ["<h2>On other trials</h2>", said, f"<ul><li>{word}: {html.escape(wanted(judged.target))}</li></ul>"]
 
 
 def scores(result: Result) -> list[list[str]]:

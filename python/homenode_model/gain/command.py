@@ -7,9 +7,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from . import elsewhere
 from .card import page
 from .data import FEATURES, Trials, read
-from .evaluate import FULL, SMALL, Size, evaluate, lines, summary
+from .evaluate import FULL, SMALL, Size, evaluate, lines, summary, wanted
 from .export import golden, write, write_json
 from .fit import Gain, describe, fit
 
@@ -21,6 +22,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argpar
     )
     gain.add_argument("--model", type=Path, help="file for the booster, NAME.ubj; the manifest is NAME.json beside it")
     gain.add_argument("--card", type=Path, help="file for one page about the model; evaluates it, which takes minutes")
+    gain.add_argument(
+        "--test", type=Path, nargs="+", help="data sets of other trials to judge the model on, such as the lab's"
+    )
     gain.add_argument("--golden", type=Path, help="file for rows that homenode must reproduce")
     gain.add_argument("--quick", action="store_true", help="smaller search and fewer repeats, to try the program")
     return gain
@@ -29,9 +33,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argpar
 def run(args: argparse.Namespace) -> int:
     """Raises BadData before anything is written."""
     trials, size = read(*args.rows), SMALL if args.quick else FULL
+    others = elsewhere.read_others(trials, args.test) if args.test else None
     model = fit(trials, FEATURES, args.confidence, size.grid)
     print(f"{len(trials.gain)} trials of {len(set(trials.service))} services; {describe(model)}")
-    scores = write_card(args.card, trials, model, size) if args.card else None
+    judged = elsewhere.judge(trials, model, others) if others else None
+    if judged:
+        print(*elsewhere.lines(judged), f"{'ok' if judged.target.met else 'UNMET'}: {wanted(judged.target)}", sep="\n")
+    scores = write_card(args.card, trials, model, size, judged) if args.card else None
+    if judged:
+        scores = {**(scores or {}), "elsewhere": elsewhere.summary(judged)}
     if args.model:
         write(args.model, trials, model, scores)
     if args.golden:
@@ -39,9 +49,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def write_card(path: Path, trials: Trials, model: Gain, size: Size) -> dict[str, Any]:
+def write_card(
+    path: Path, trials: Trials, model: Gain, size: Size, judged: elsewhere.Elsewhere | None
+) -> dict[str, Any]:
     """Evaluates the model and returns its scores, for the manifest."""
     result = evaluate(trials, model, size)
     print(*lines(result), sep="\n")
-    path.write_text(page(trials, model, result), encoding="utf-8")
+    path.write_text(page(trials, model, result, judged), encoding="utf-8")
     return summary(result)

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"homenode/internal/dataset"
+	"homenode/internal/model/gain"
+	"homenode/internal/profiling"
+)
+
+// trialMix is a drawn mix: services, each of which is tried, and what runs beside them.
+type trialMix struct {
+	seed     uint64
+	services []trialService
+	beside   []string // load programs
+}
+
+type trialService struct {
+	name, kind, load string
+	limit            float64 // CPUs; 0: none
+}
+
+// drawMix draws what runs from a seed. Servers are closed loops that hardly think, so that the
+// work that they count is 1 / the time of a request, times their workers. They differ in what
+// decides whether a binding helps: memory, accesses per request, workers against a node's two
+// CPUs, limits, and how busy the rest of the machine is.
+func drawMix(seed uint64) trialMix {
+	r := rand.New(rand.NewPCG(seed, 0x747269616c73))
+	pick := func(of ...int) int { return of[r.IntN(len(of))] }
+	m := trialMix{seed: seed}
+	for i := range 2 + r.IntN(2) {
+		kind := []string{"memory", "mixed", "computing"}[r.IntN(3)]
+		loads, alu := pick(16, 24, 32), pick(0, 100, 200)
+		switch kind {
+		case "mixed":
+			loads, alu = pick(4, 6, 8), pick(200, 400)
+		case "computing":
+			loads, alu = pick(1, 2), pick(400, 800)
+		}
+		s := trialService{name: fmt.Sprintf("s%d", i), kind: kind, limit: []float64{0, 1, 1.5, 2}[r.IntN(4)]}
+		s.load = fmt.Sprintf("server --workers %d --ws %dMiB --extra %dMiB --closed --think-us %d --short-share 0.9 --loads-per-unit %d --alu-per-unit %d",
+			pick(1, 2, 3, 4, 6), pick(2, 4, 8, 16), pick(0, 4, 16), pick(50, 500, 2000), loads, alu)
+		m.services = append(m.services, s)
+	}
+	if r.IntN(5) < 2 {
+		m.beside = append(m.beside, fmt.Sprintf("stream --threads 1 --ws %dMiB", pick(16, 32)))
+	}
+	if n := pick(0, 0, 1, 2); n > 0 {
+		m.beside = append(m.beside, fmt.Sprintf("spin --threads %d", n))
+	}
+	return m
+}
+
+// script starts the mix.
+func (m trialMix) script() string {
+	var b strings.Builder
+	b.WriteString(`base=/sys/fs/cgroup; echo 0 > /proc/sys/kernel/numa_balancing
+mkdir -p $base/trials && echo "+cpuset +cpu +memory" > $base/trials/cgroup.subtree_control
+start() { mkdir -p $base/trials/$1; [ -z "$2" ] || echo "$2 100000" > $base/trials/$1/cpu.max
+sh -c 'echo 0 > /sys/fs/cgroup/trials/'$1'/cgroup.procs; exec homenode-load '"$3"' --ready /tmp/trial-'$1'.ready --count /tmp/trial-'$1'.count --out /tmp/trial-'$1'.json' </dev/null >/dev/null 2>&1 & }
+`)
+	names := []string{}
+	add := func(name string, limit float64, load string) {
+		quota := ""
+		if limit > 0 {
+			quota = strconv.Itoa(int(limit * 100000))
+		}
+		fmt.Fprintf(&b, "start %s '%s' '%s --seed %d'\n", name, quota, load, m.seed)
+		names = append(names, name)
+	}
+	for _, s := range m.services {
+		add(s.name, s.limit, s.load)
+	}
+	for i, load := range m.beside {
+		add(fmt.Sprintf("b%d", i), 0, load)
+	}
+	fmt.Fprintf(&b, "for n in %s; do while [ ! -e /tmp/trial-$n.ready ]; do sleep 0.1; done; done; homenode-load control on; sleep 3\n", strings.Join(names, " "))
+	return b.String()
+}
+
+const endTrials = `killall -9 homenode homenode-load 2>/dev/null; while pidof homenode homenode-load >/dev/null; do sleep 0.1; done
+homenode restore >/dev/null 2>&1; homenode-load control off; rm -f /tmp/trial*; for d in /sys/fs/cgroup/trials/*/; do rmdir $d; done; rmdir /sys/fs/cgroup/trials; true`
+
+// tryOne is an experiment with a service of a running mix. A service that has no row, because no
+// node has room or the policy would not bind it, has none.
+func tryOne(t *testing.T, g *Guest, m trialMix, s trialService) (rows []gain.Row) {
+	t.Helper()
+	r := runs(t, g, fmt.Sprintf("homenode experiment --workload /trials/%s --application %s-%d --kind %s --metric file:/tmp/trial-%s.count --counter --warm-up 500ms --for 2s --repeats 4 --seed %d --rate max --rows /tmp/trial.parquet",
+		s.name, s.name, m.seed, s.kind, s.name, m.seed))
+	if r.Exit != 0 {
+		t.Logf("seed %d, %s: exit %d: %s", m.seed, s.name, r.Exit, lastText(r.Stderr))
+		mustRun(t, g, "sh", "-c", "homenode restore >/dev/null 2>&1; rm -f /tmp/trial.parquet*; true")
+		return nil
+	}
+	data, err := g.Fetch(t.Context(), "/tmp/trial.parquet")
+	if err != nil {
+		t.Logf("seed %d, %s: no row: %s", m.seed, s.name, lastText(r.Stdout))
+		return nil
+	}
+	mustRun(t, g, "rm", "/tmp/trial.parquet")
+	if rows, err = parquet.Read[gain.Row](bytes.NewReader(data), int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func lastText(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// trialFile is the data set that trials are added to.
+type trialFile struct {
+	sync.Mutex
+	path string
+	rows []gain.Row
+}
+
+func openTrials(t *testing.T, path string) *trialFile {
+	t.Helper()
+	f := &trialFile{path: path}
+	data, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if len(data) > 0 {
+		if f.rows, err = parquet.Read[gain.Row](bytes.NewReader(data), int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+func (f *trialFile) has(seed uint64) bool {
+	return slices.ContainsFunc(f.rows, func(r gain.Row) bool { return r.Seed == seed })
+}
+
+func (f *trialFile) add(t *testing.T, seed uint64, rows []gain.Row) {
+	t.Helper()
+	f.Lock()
+	defer f.Unlock()
+	for i := range rows {
+		rows[i].Machine = "shape:four" // as the simulator names it
+		rows[i].Server = fmt.Sprintf("%016x", seed)
+		rows[i].Replica = fmt.Sprintf("%s-%s", rows[i].Server, rows[i].Service)
+	}
+	f.rows = append(f.rows, rows...)
+	slices.SortStableFunc(f.rows, func(a, b gain.Row) int { return int(a.Seed) - int(b.Seed) })
+	var file bytes.Buffer
+	err := dataset.Write(&file, []dataset.KeyValue{
+		{Key: profiling.KeyKind, Value: gain.KindRows}, {Key: profiling.KeySchema, Value: strconv.Itoa(gain.RowSchema)},
+		{Key: profiling.KeySource, Value: gain.Lab}, {Key: profiling.KeyMachine, Value: "shape:four"}, {Key: profiling.KeyHow, Value: "modelled"},
+		{Key: profiling.KeyCommand, Value: "scripts/lab-trials.sh"}, {Key: profiling.KeyMetric, Value: "requests per second of a closed loop"},
+	}, f.rows)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(f.path), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(f.path+".new", file.Bytes(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.path+".new", f.path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("seed %d: %d rows, %d in all", seed, len(rows), len(f.rows))
+}
+
+// TestLabTrials tries services of drawn mixes (scripts/lab-trials.sh): labels of real programs on
+// the modelled machine. HOMENODE_TRIALS names the data set, to which it adds the seeds up to
+// HOMENODE_TRIALS_SEEDS that it does not have.
+func TestLabTrials(t *testing.T) {
+	path := os.Getenv("HOMENODE_TRIALS")
+	if path == "" {
+		t.Skip("HOMENODE_TRIALS is not set to the data set: scripts/lab-trials.sh sets it")
+	}
+	seeds, err := strconv.Atoi(os.Getenv("HOMENODE_TRIALS_SEEDS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := openTrials(t, path)
+	var open []uint64
+	for seed := range uint64(seeds) {
+		if !file.has(seed + 1) {
+			open = append(open, seed+1)
+		}
+	}
+	const lanes = 2
+	for lane := range lanes {
+		t.Run(fmt.Sprintf("guest%d", lane), func(t *testing.T) {
+			t.Parallel()
+			g := guest(t, "four", "v2")
+			t.Cleanup(func() { mustRun(t, g, "sh", "-c", endTrials) })
+			for i := lane; i < len(open); i += lanes {
+				m := drawMix(open[i])
+				mustRun(t, g, "sh", "-c", m.script())
+				var rows []gain.Row
+				for _, s := range m.services {
+					rows = append(rows, tryOne(t, g, m, s)...)
+				}
+				for k := range rows {
+					rows[k].Seed = m.seed
+				}
+				file.add(t, m.seed, rows)
+				mustRun(t, g, "sh", "-c", endTrials)
+			}
+		})
+	}
+}
