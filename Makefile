@@ -8,7 +8,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS := -buildvcs=false -trimpath $(GOFLAGS)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot demo-loop readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe bench-placements bench-store bench-fleet model clean
+.PHONY: all setup tools man reference packages docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot demo-loop readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe bench-placements bench-store bench-fleet bench-gain model clean
 
 all: build
 
@@ -94,7 +94,7 @@ readme-table: ## put the last demonstration's tables and picture into docs/resul
 	@scripts/readme-demo.sh
 
 # All but what adds to recorded data (sim-parity, estimate) and moving memory.
-BENCHES = peers stat sim optimizer agent count observe lab unbind brm classes arena placements store fleet
+BENCHES = peers stat sim optimizer agent count observe lab unbind brm classes arena placements store fleet gain
 
 bench: demo ## the demonstration's ratios, then every bench-NAME of BENCHES: hours; one that misses a target does not stop the others
 	@bad=; for name in $(BENCHES); do scripts/bench-$$name.sh || bad="$$bad $$name"; done; \
@@ -135,6 +135,9 @@ bench-store: ## the status database: a month of a host in SQLite, five million w
 
 bench-fleet: ## the fleet's page over stores of 100,000 hosts: build/bench/fleet.log
 	@scripts/bench-fleet.sh
+
+bench-gain: build ## the model of gains against its targets: build/bench/gain.html
+	@scripts/bench-gain.sh
 
 bench-placements: build ## placements: listing, predicting, packing by goal: build/bench/placements.json
 	@scripts/bench-placements.sh

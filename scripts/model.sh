@@ -5,6 +5,7 @@
 #   scripts/model.sh train rows.parquet --model model.json --card model.html
 #   scripts/model.sh folds rows.parquet --models folder
 #   scripts/model.sh gain trials.parquet --model gain.ubj --card gain.html --golden golden.json
+#   scripts/model.sh spark          tests of --spark, with pyspark and a Java runtime in build/venv-spark
 #   scripts/model.sh check          types, lints and format of the package
 #   scripts/model.sh test           that, and its tests, with the golden files of internal/model
 #   scripts/model.sh golden         writes those golden files again
@@ -43,6 +44,25 @@ golden)
 	trap 'rm -rf "$folder"' EXIT
 	golden "$folder"
 	cp "$folder/rows.parquet" "$folder/model.json" "$folder/golden.json" internal/model/testdata/
+	;;
+spark)
+	spark=build/venv-spark
+	if ! command -v java >/dev/null 2>&1; then
+		[ "$(id -u)" = 0 ] || fail "java is missing: install a Java runtime of version 17 or newer, or run this as root"
+		echo "model: installing a Java runtime" >&2
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get -q update >/dev/null
+		apt-get -q install -y --no-install-recommends default-jre-headless >/dev/null
+	fi
+	if [ ! -e "$spark/installed" ]; then
+		echo "model: installing Spark into $spark" >&2
+		rm -rf "$spark"
+		python3 -m venv "$spark"
+		"$spark/bin/pip" install -q --no-deps -r python/requirements.txt
+		"$spark/bin/pip" install -q pyspark==4.0.1 || fail "pip could not install pyspark: look at its errors above"
+		touch "$spark/installed"
+	fi
+	PYSPARK_PYTHON=$PWD/$spark/bin/python exec "$spark/bin/python" -m unittest -v python/tests/test_spark.py
 	;;
 test) check && exec "$venv/bin/python" -m unittest discover -s python/tests ;;
 *) exec "$venv/bin/python" -m homenode_model "$@" ;;

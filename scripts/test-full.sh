@@ -65,6 +65,7 @@ piece rollouts env HOMENODE_ROLLOUTS=200 go test -count=1 -v ./internal/sim/roll
 piece measured scripts/check-measured.sh
 piece model scripts/model.sh test
 piece profile scripts/bench-profile.sh
+piece spark scripts/model.sh spark
 piece prometheus scripts/test-prometheus.sh
 piece clickhouse env HOMENODE_KILL_POINTS=100 scripts/test-clickhouse.sh
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh

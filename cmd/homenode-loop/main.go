@@ -50,8 +50,10 @@ func rootCommand() *cobra.Command {
 		}
 		defer os.RemoveAll(dir)
 		c := loop.Demo(m, dir)
+		line := cli.NewStatusLine(cmd.ErrOrStderr())
+		defer line.Clear()
 		c.Progress = func(at time.Duration, what string) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "homenode-loop: %s of the simulated clock, %s\n", render.Span(at), what)
+			line.Show(what, fmt.Sprintf("homenode-loop: %s of the simulated clock, %s", render.Span(at), what))
 		}
 		r, err := loop.Run(cmd.Context(), c)
 		if err != nil {

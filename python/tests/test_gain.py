@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import xgboost as xgb
 from homenode_model.__main__ import main
 from homenode_model.data import BadData
+from homenode_model.gain import elsewhere
 from homenode_model.gain.data import AGAIN, CLIPPED_AT, FEATURES, LABEL, PAPER, read
 from homenode_model.gain.evaluate import Test, reliability, retest_mae, score
 from homenode_model.gain.export import golden
@@ -114,6 +115,30 @@ class Data(unittest.TestCase):
                 read(TRIALS, other)
         with self.assertRaisesRegex(BadData, "is in another file, too"):
             read(TRIALS, TRIALS)
+
+    def test_sample(self) -> None:
+        """Of more rows than are wanted, whole services are read, the same ones of every file."""
+        some = read(TRIALS, most=self.table.num_rows // 2)
+        self.assertTrue(0.2 < len(some.gain) / self.table.num_rows < 0.8)
+        whole = read(TRIALS)
+        for service in np.unique(some.service):
+            self.assertEqual((some.service == service).sum(), (whole.service == service).sum())
+        self.assertEqual(len(read(TRIALS, most=self.table.num_rows).gain), self.table.num_rows)
+        with self.assertRaisesRegex(BadData, "no rows|too few services"):
+            read(TRIALS, most=1)
+
+    def test_other_trials(self) -> None:
+        """A model is judged on trials of another source, and not on its own."""
+        with tempfile.TemporaryDirectory() as folder:
+            other = Path(folder, "lab.parquet")
+            pq.write_table(changed(self.table, "source", ["modelled (lab)"] * self.table.num_rows), other)
+            trials = read(TRIALS)
+            model = fit(trials, FEATURES, 0.9, QUICK)
+            judged = elsewhere.judge(trials, model, elsewhere.read_others(trials, [other]))
+            self.assertEqual((judged.source, judged.rows), ("modelled (lab)", self.table.num_rows))
+            self.assertTrue(0.8 < judged.right <= 1 and judged.order > 0.5 and max(judged.outside.values()) <= 0.02)
+            with self.assertRaisesRegex(BadData, "is in the training, too"):
+                elsewhere.read_others(trials, [TRIALS])
 
     def test_experiment(self) -> None:
         """The row that 'homenode experiment' writes goes with simulated ones, and not alone."""

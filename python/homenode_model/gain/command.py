@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import elsewhere
+from . import elsewhere, spark
 from .card import page
-from .data import FEATURES, Trials, read
+from .data import FEATURES, MOST_ROWS, Trials, read
 from .evaluate import FULL, SMALL, Size, evaluate, lines, summary, wanted
 from .export import golden, write, write_json
 from .fit import Gain, describe, fit
@@ -25,6 +26,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argpar
     gain.add_argument(
         "--test", type=Path, nargs="+", help="data sets of other trials to judge the model on, such as the lab's"
     )
+    gain.add_argument(
+        "--spark", metavar="MASTER", help="fit the booster by Spark on all rows, such as local[2]; the rest on a sample"
+    )
     gain.add_argument("--golden", type=Path, help="file for rows that homenode must reproduce")
     gain.add_argument("--quick", action="store_true", help="smaller search and fewer repeats, to try the program")
     return gain
@@ -32,10 +36,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argpar
 
 def run(args: argparse.Namespace) -> int:
     """Raises BadData before anything is written."""
-    trials, size = read(*args.rows), SMALL if args.quick else FULL
+    trials, size = read(*args.rows, most=MOST_ROWS if args.spark else None), SMALL if args.quick else FULL
     others = elsewhere.read_others(trials, args.test) if args.test else None
     model = fit(trials, FEATURES, args.confidence, size.grid)
     print(f"{len(trials.gain)} trials of {len(set(trials.service))} services; {describe(model)}")
+    if args.spark:
+        model = replace(model, booster_=spark.boost(args.rows, model.found, args.spark))
     judged = elsewhere.judge(trials, model, others) if others else None
     if judged:
         print(*elsewhere.lines(judged), f"{'ok' if judged.target.met else 'UNMET'}: {wanted(judged.target)}", sep="\n")

@@ -38,6 +38,8 @@ NUMBERS = ("seed", "generator_version")
 CLIPPED_AT = -0.5
 # Rows of a service are held out together, in nested folds of 5 and 3: each of them needs some.
 LEAST_SERVICES = 10
+# With Spark: rows for parameters and intervals, about as many. More make them no better.
+MOST_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,13 @@ class Trials:
         )
 
 
-def read(first: Path, *more: Path) -> Trials:
-    """Reads one or more files as one. Raises BadData, with the reason."""
-    trials = read_file(first)
+def read(first: Path, *more: Path, most: int | None = None) -> Trials:
+    """Reads one or more files as one. Where they have more rows than most, some services are read,
+    with all of their rows. Raises BadData, with the reason."""
+    share = 1.0 if most is None else min(1.0, most / max(1, sum(rows_of(path) for path in (first, *more))))
+    trials = read_file(first, share)
     for path in more:
-        trials = join(trials, read_file(path), path)
+        trials = join(trials, read_file(path, share), path)
     services = len(np.unique(trials.service))
     if services < LEAST_SERVICES:
         raise BadData(
@@ -123,12 +127,36 @@ def keys(trials: Trials) -> set[tuple[str, str, str]]:
     return {(str(m), str(s), str(r)) for m, s, r in zip(trials.machine, trials.source, trials.replica)}
 
 
-def read_file(path: Path) -> Trials:
+def rows_of(path: Path) -> int:
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (OSError, ValueError) as err:
+        raise BadData(f"read {path}: {err}") from err
+
+
+def chosen(service: str, share: float) -> bool:
+    """The same services in every file."""
+    return int(hashlib.sha256(service.encode()).hexdigest()[:8], 16) < share * 2**32
+
+
+def read_table(path: Path, share: float) -> pa.Table:
+    """All rows, or those of a share of the services; a part of the file at a time."""
+    if share >= 1:
+        return pq.read_table(path)
+    file = pq.ParquetFile(path)
+    parts = []
+    for batch in file.iter_batches():
+        keep = [s is not None and chosen(str(s), share) for s in batch.column("service_hash").to_pylist()]
+        parts.append(pa.Table.from_batches([batch]).filter(pa.array(keep)))
+    return pa.concat_tables(parts).replace_schema_metadata(file.schema_arrow.metadata)
+
+
+def read_file(path: Path, share: float = 1.0) -> Trials:
     """One file."""
     try:
-        table = pq.read_table(path)
+        table = read_table(path, share)
         raw = table.schema.metadata or {}
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, KeyError) as err:
         raise BadData(f"read {path}: {err}") from err
     about = {k.decode().removeprefix("homenode."): v.decode() for k, v in raw.items() if k.startswith(b"homenode.")}
     check_kind(path, about)

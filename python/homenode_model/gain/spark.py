@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fits the booster with Spark, from the same Parquet files: for more rows than one machine holds.
+
+Parameters and intervals are those of a sample that one machine reads (data.read, MOST_ROWS). Each
+row comes three times, as in fit.masked: whole, with one feature unknown, which its replica's name
+chooses, and without what is of the host.
+
+Spark is not among the package's dependencies: pip install pyspark, and a Java runtime.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import xgboost as xgb
+
+from ..data import BadData
+from .data import CLIPPED_AT, FEATURES, LABEL
+from .fit import FIXED, OF_HOST, Found
+
+# Fits at a time, each with the rows of one partition of the data.
+WORKERS = 2
+
+
+def boost(paths: list[Path], found: Found, master: str) -> xgb.Booster:
+    """Raises BadData where Spark is not there, or cannot start."""
+    try:
+        from pyspark.sql import SparkSession
+        from xgboost.spark import SparkXGBRegressor
+    except ImportError as err:
+        raise BadData(f"--spark {master}: {err}: pip install pyspark, and a Java runtime") from err
+    try:
+        session = (
+            SparkSession.builder.master(master)
+            .appName("homenode-model gain")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .getOrCreate()
+        )
+    except Exception as err:  # Spark's own errors have no common type
+        raise BadData(f"--spark {master}: Spark does not start: {str(err).splitlines()[0]}") from err
+    try:
+        chosen = {k: v for k, v in {**FIXED, **found.chosen}.items() if k not in ("nthread", "seed", "eta")}
+        regressor = SparkXGBRegressor(
+            features_col=list(FEATURES),
+            label_col="label",
+            num_workers=WORKERS,
+            n_estimators=found.trees,
+            learning_rate=FIXED["eta"],
+            random_state=FIXED["seed"],
+            **chosen,
+        )
+        booster: xgb.Booster = regressor.fit(rows(session, paths)).get_booster()
+    finally:
+        session.stop()
+    booster.feature_names = None  # as those that are fitted without Spark
+    return booster
+
+
+def rows(session: Any, paths: list[Path]) -> Any:
+    """Features and label, each row three times. Unknown is NaN."""
+    from pyspark.sql import functions as f
+
+    unknown = f.lit(float("nan"))
+    read = session.read.parquet(*(str(path) for path in paths))
+    whole = read.select(
+        "replica_hash",
+        f.greatest(f.col(LABEL), f.lit(CLIPPED_AT)).alias("label"),
+        *(f.coalesce(f.col(name), unknown).cast("float").alias(name) for name in FEATURES),
+    )
+    number = f.pmod(f.xxhash64("replica_hash"), f.lit(len(FEATURES)))
+    one = [f.when(number == at, unknown).otherwise(f.col(name)).alias(name) for at, name in enumerate(FEATURES)]
+    host = [(unknown if name in OF_HOST else f.col(name)).alias(name) for name in FEATURES]
+    return whole.union(whole.select("replica_hash", "label", *one)).union(whole.select("replica_hash", "label", *host))

@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The model of gains against its targets, as ratios to what any prediction could reach: trials of
+# the simulator, the whole evaluation, and, where 'scripts/lab-trials.sh' has made some, the signs
+# of the lab's trials by a model of the simulator's on the same machine. Half an hour.
+#   scripts/bench-gain.sh    LAB=build/lab-trials/four.parquet
+# Exit code 1 if a target is not met. build/bench/gain.html is the card.
+set -eu
+cd "$(dirname "$0")/.."
+lab=${LAB:-build/lab-trials/four.parquet}
+out=build/bench
+mkdir -p "$out"
+build/homenode-lab sim trials --dataset "$out/gain.parquet"
+scripts/model.sh gain "$out/gain.parquet" --card "$out/gain.html" | tee "$out/gain.log"
+if [ -e "$lab" ]; then
+	build/homenode-lab sim trials --machine four --dataset "$out/gain-four.parquet"
+	scripts/model.sh gain "$out/gain-four.parquet" --test "$lab" | tee -a "$out/gain.log"
+fi
+! grep -q '^UNMET' "$out/gain.log"
