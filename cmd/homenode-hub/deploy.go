@@ -38,7 +38,7 @@ func deployCommand() *cobra.Command {
 		askCommand("resume", "Let a paused rollout go on", "It goes on with its next look."),
 		askCommand("rollback", "Undo a rollout", "All hosts are told that the service is not approved, also after its end."),
 		askCommand("veto", "Undo a rollout, and refuse further ones of its service", "It holds until 'homenode-hub deploy forget'."),
-		forgetCommand())
+		forgetCommand(), rowsCommand())
 	return cmd
 }
 

@@ -44,6 +44,7 @@ func shopStore(t *testing.T, dir string, hosts int) {
 func TestDeploy(t *testing.T) {
 	dir, config := configIn(t, "")
 	shopStore(t, dir, 12)
+	rows := filepath.Join(dir, "rows.parquet")
 	run := func(want int, args ...string) string {
 		t.Helper()
 		code, out, stderr := clitest.Run(rootCommand(), append(append([]string{"deploy"}, args...), "--config", config)...)
@@ -76,8 +77,11 @@ func TestDeploy(t *testing.T) {
 		{exit.Done, "status", []string{"shop", "watched before, paused, 0 of 12 replicas to be bound"}},
 		{exit.Done, "status shop", []string{"compared by", "pause by ", ": sale"}},
 		{exit.Bad, "forget shop", []string{"under way"}},
+		{exit.Nothing, "rows " + rows, []string{"shop: no row: it has not ended", "nothing was written"}},
+		{exit.Bad, "rows /no/such/folder/rows", []string{"/no/such/folder"}},
 		{exit.Done, "rollback shop", []string{"rolled back"}},
 		{exit.Done, "status shop", []string{"rolled back: it was asked for"}},
+		{exit.Nothing, "rows " + rows, []string{"ended before bound hosts could be compared"}},
 		{exit.Done, "veto shop", []string{"vetoed"}},
 		{exit.Bad, "start shop", []string{"said no"}},
 		{exit.Done, "forget shop", []string{"own configuration holds"}},

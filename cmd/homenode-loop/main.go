@@ -16,6 +16,7 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/hub/deploy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/loop"
 	"homenode/internal/model/gain"
@@ -63,17 +64,20 @@ func rootCommand() *cobra.Command {
 	}
 	flags := root.Flags()
 	flags.StringVar(&model, "model", "", "manifest of a model of gains")
-	flags.StringVar(&out, "out", "", "folder for loop.html and loop.json")
+	flags.StringVar(&out, "out", "", "folder for loop.html, loop.json and rows.parquet")
 	cli.OutputFlag(root, &output)
 	return root
 }
 
 func write(cmd *cobra.Command, r loop.Report, out, output string) error {
-	var page, data bytes.Buffer
+	var page, data, rows bytes.Buffer
 	if err := errors.Join(loop.HTML(&page, r), schema.NewEncoder(&data).Encode(r)); err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"loop.html": page.Bytes(), "loop.json": data.Bytes()} {
+	if err := deploy.WriteRows(&rows, r.Rows, cli.Version); err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"loop.html": page.Bytes(), "loop.json": data.Bytes(), "rows.parquet": rows.Bytes()} {
 		if err := cli.ReplaceFile(filepath.Join(out, name), text, 0o644); err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ homenode restore >/dev/null 2>&1; homenode-load control off; rm -f /tmp/trial*; 
 // node has room or the policy would not bind it, has none.
 func tryOne(t *testing.T, g *Guest, m trialMix, s trialService) (rows []gain.Row) {
 	t.Helper()
-	r := runs(t, g, fmt.Sprintf("homenode experiment --workload /trials/%s --application %s-%d --kind %s --metric file:/tmp/trial-%s.count --counter --warm-up 500ms --for 2s --repeats 4 --seed %d --rate max --rows /tmp/trial.parquet",
+	r := runs(t, g, fmt.Sprintf("homenode experiment --workload /trials/%s --application %s-%d --kind %s --metric file:/tmp/trial-%s.count --counter --warm-up 500ms --for 2s --repeats 4 --most-loss 0 --seed %d --rate max --rows /tmp/trial.parquet",
 		s.name, s.name, m.seed, s.kind, s.name, m.seed))
 	if r.Exit != 0 {
 		t.Logf("seed %d, %s: exit %d: %s", m.seed, s.name, r.Exit, lastText(r.Stderr))

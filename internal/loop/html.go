@@ -103,6 +103,9 @@ func (r Report) answer() []string {
 		all = append(all, fmt.Sprintf("A fault was put into %s: where it is bound its latency is %s longer, by something that no counter shows. The model could not know.%s",
 			render.Name(r.Fault.Service), render.Percent(r.Fault.Slower), found))
 	}
+	if r.RowCount > 0 {
+		all = append(all, "What the rollouts found is what the next model learns from: "+render.Count(r.RowCount, "row")+".")
+	}
 	return all
 }
 

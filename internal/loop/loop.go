@@ -117,7 +117,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	if err := r.pass(ctx, settled/2, "comparing"); err != nil { // 4
 		return Report{}, err
 	}
-	return r.finish()
+	return r.finish(ctx)
 }
 
 func newRun(ctx context.Context, c *Config) (*run, error) {
@@ -247,13 +247,18 @@ func (r *run) over() bool {
 }
 
 // finish makes the report.
-func (r *run) finish() (Report, error) {
+func (r *run) finish(ctx context.Context) (Report, error) {
 	all, err := r.folder.All()
 	if err != nil {
 		return Report{}, err
 	}
 	r.report.fill(r, all)
-	return r.report, nil
+	rows, _, err := deploy.Rows(ctx, r.folder, r.store)
+	for i := range rows {
+		rows[i].Source, rows[i].Machine = gain.Simulator, r.c.Machine.Origin
+	}
+	r.report.Rows, r.report.RowCount = rows, len(rows)
+	return r.report, err
 }
 
 // last is what a rollout's gain was proven by, or else what it showed at its last look.

@@ -57,6 +57,14 @@ func TestLoop(t *testing.T) {
 	if begun == 0 || len(r.Services) != len(c.Services) {
 		t.Errorf("%d of %d services were rolled out", begun, len(r.Services))
 	}
+	for _, row := range r.Rows {
+		if row.Source != gain.Simulator || row.GainLatency == nil || row.GainLatencyAgain == nil || row.RMBR == nil || row.CPU == nil || row.MBW == nil || *row.RMBR < 0.1 {
+			t.Errorf("a row of training: %+v", row)
+		}
+	}
+	if len(r.Rows) != begun {
+		t.Errorf("%d rollouts became %d rows", begun, len(r.Rows))
+	}
 	if x := blindOf(r, "router-000"); x > -0.1 {
 		t.Errorf("bound unconditionally, router-000 gains %v: the demonstration needs one that is hurt", x)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"homenode/internal/hub/deploy"
 	"homenode/internal/hub/sensitivity"
+	"homenode/internal/model/gain"
 	"homenode/internal/rollout"
 	"homenode/internal/unit"
 )
@@ -26,6 +27,9 @@ type Report struct {
 	Fault       Fault              `json:"fault"`
 	Sensitivity sensitivity.Report `json:"sensitivity"`
 	Services    []Outcome          `json:"services"` // as Sensitivity ranks them
+	// Rows are what the next model learns from the rollouts.
+	Rows     []gain.Row `json:"-"`
+	RowCount int        `json:"training_row_count"`
 }
 
 // Outcome is what became of one service.
@@ -106,6 +110,7 @@ func (r Report) Check() error {
 		{gained, "no service was bound with a proven gain"},
 		{spared, "no service that binding would have hurt was left alone"},
 		{back, fmt.Sprintf("the fault of %q was not rolled back", r.Fault.Service)},
+		{r.RowCount > 0, "no rollout became a row of training"},
 	} {
 		if !m.ok {
 			missing = append(missing, errors.New(m.what))

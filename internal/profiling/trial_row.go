@@ -2,21 +2,11 @@
 
 package profiling
 
-import (
-	"crypto/sha256"
-	"fmt"
-
-	"homenode/internal/model/gain"
-)
+import "homenode/internal/model/gain"
 
 // TrialNames say what was tried, for the row.
 type TrialNames struct {
 	Host, Workload, Application, Kind string
-}
-
-// hashed is a name as a file that is handed on may have it: the same name has the same hash.
-func hashed(what, name string) string {
-	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(what+"\x00"+name)))
 }
 
 // TrialRow is what a model of gains learns from a trial. ok is false where it has no two halves to
@@ -29,7 +19,7 @@ func TrialRow(s State, n TrialNames) (row gain.Row, ok bool) {
 	}
 	f := s.Before.Features
 	row = gain.Row{
-		Server: hashed("server", n.Host), Service: hashed("service", n.Application), Replica: hashed("replica", n.Host+"\x00"+n.Workload),
+		Server: gain.Hashed("server", n.Host), Service: gain.Hashed("service", n.Application), Replica: gain.Hashed("replica", n.Host+"\x00"+n.Workload),
 		Kind: n.Kind, Source: s.Job.Source, Machine: s.Job.Machine, Seed: s.Job.Seed,
 		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI, CPUOfNode: s.Before.CPUOfNode, Busy: s.Before.Busy,
 		Windows: int32(len(s.Samples)), Neighbours: int32(s.Before.Neighbours),

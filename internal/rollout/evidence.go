@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"homenode/internal/unit"
 )
 
 // Error rates of a whole rollout, each one-sided and however often it is looked at: of calling a
@@ -29,6 +31,9 @@ type Evidence struct {
 	AtLeast  float64 `json:"at_least_ratio"`  // the effect is above, but for harmRate
 	AtMost   float64 `json:"at_most_ratio"`   // the effect is below, but for wideRate
 	GainOver float64 `json:"gain_over_ratio"` // the gain is above, but for gainRate
+	// Halves are the effect on every second of the bound hosts, and on the others of them: how far
+	// they are apart is what no prediction of the effect can be better than.
+	Halves [2]unit.Opt[float64] `json:"effect_by_half"`
 }
 
 // judge compares the effects of two groups of hosts (logarithms).
@@ -55,6 +60,13 @@ func judge(bound, others []float64, look int) (Evidence, bool) {
 	bound1 := func(rate float64) float64 { return t.Quantile(1-rate*share(look)) * se } // 3
 	effect := m1 - m2
 	e.Effect, e.Error = share1(effect), se
+	for half := range e.Halves {
+		var some []float64
+		for i := half; i < len(bound); i += 2 {
+			some = append(some, bound[i])
+		}
+		e.Halves[half] = unit.Some(share1(stat.Mean(some, nil) - m2))
+	}
 	e.AtLeast = share1(effect - bound1(harmRate))
 	e.AtMost = share1(effect + bound1(wideRate))
 	e.GainOver = -share1(effect + bound1(gainRate))

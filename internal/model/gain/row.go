@@ -2,6 +2,11 @@
 
 package gain
 
+import (
+	"crypto/sha256"
+	"fmt"
+)
+
 // RowSchema is the version of Row's columns.
 const RowSchema = 1
 
@@ -44,4 +49,9 @@ type Row struct {
 	GainCPU          *float64 `parquet:"gain_cpu_ratio,optional"`
 	GainCPUAgain     *float64 `parquet:"gain_cpu_again_ratio,optional"`
 	GainCPUAll       *float64 `parquet:"gain_cpu_all_ratio,optional"`
+}
+
+// Hashed is a name as a file that is handed on may have it: the same name has the same hash.
+func Hashed(what, name string) string {
+	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(what+"\x00"+name)))
 }

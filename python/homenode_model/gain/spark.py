@@ -5,7 +5,7 @@ Parameters and intervals are those of a sample that one machine reads (data.read
 row comes three times, as in fit.masked: whole, with one feature unknown, which its replica's name
 chooses, and without what is of the host.
 
-Spark is not among the package's dependencies: pip install pyspark, and a Java runtime.
+Spark is not among the package's dependencies: pip install pyspark pandas, and a Java runtime.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def boost(paths: list[Path], found: Found, master: str) -> xgb.Booster:
         from pyspark.sql import SparkSession
         from xgboost.spark import SparkXGBRegressor
     except ImportError as err:
-        raise BadData(f"--spark {master}: {err}: pip install pyspark, and a Java runtime") from err
+        raise BadData(f"--spark {master}: {err}: pip install pyspark pandas, and a Java runtime") from err
     try:
         session = (
             SparkSession.builder.master(master)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/hub/deploy"
+	"homenode/internal/render"
+)
+
+func rowsCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "rows FILE",
+		Short: "Write what rollouts found out as rows for a model of gains",
+		Long: "Writes a Parquet file with a row for each rollout that ended: what its service showed before anything was\n" +
+			"bound, and what binding brought, as the bound hosts showed it against the others. 'scripts/model.sh gain'\n" +
+			"learns from it, beside trials of the simulator and of 'homenode experiment'. Names are in it as hashes.",
+		Example: "  homenode-hub deploy rows rollouts.parquet",
+		Args:    cli.Exactly(1, "a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.CanReplace("FILE", args[0]); err != nil {
+				return exit.BadInput(err)
+			}
+			c, f, err := folder(file, false)
+			if err != nil {
+				return err
+			}
+			s, err := storeOf(cmd.Context(), c)
+			if err != nil {
+				return exit.BadInput(err)
+			}
+			defer s.Close()
+			rows, why, err := deploy.Rows(cmd.Context(), f, s)
+			if err != nil {
+				return err
+			}
+			for _, service := range slices.Sorted(maps.Keys(why)) {
+				cli.Tell(cmd.ErrOrStderr(), []string{fmt.Sprintf("%s: no row: %s", render.Name(service), why[service])})
+			}
+			if len(rows) == 0 {
+				return exit.With(exit.Nothing, errors.New("no rollout has a row: nothing was written"))
+			}
+			if err := cli.WriteTo(nil, args[0], func(w io.Writer) error { return deploy.WriteRows(w, rows, cli.Version) }); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s written to %s\n", render.Count(len(rows), "row"), args[0])
+			return err
+		},
+	}
+	configFlag(cmd, &file)
+	return cli.Exits(cmd, "4", "no rollout has a row")
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"homenode/internal/dataset"
+	"homenode/internal/model/gain"
+	"homenode/internal/rollout"
+	"homenode/internal/store"
+	"homenode/internal/unit"
+)
+
+// shownBy is the last event that compared bound hosts with others: what the rollout found out.
+func (r Rollout) shownBy() (rollout.Event, bool) {
+	for i := len(r.State.Events) - 1; i >= 0; i-- {
+		if e := r.State.Events[i]; e.Evidence != nil && e.Evidence.Halves[0].Known() && e.Evidence.Halves[1].Known() {
+			return e, true
+		}
+	}
+	return rollout.Event{}, false
+}
+
+// firstBound is when the first replica was bound.
+func (r Rollout) firstBound() (time.Time, bool) {
+	for _, e := range r.State.Events {
+		if e.Code == rollout.Starts {
+			return r.At(e.Bin), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// learnable says why a model of gains cannot learn from a rollout; "" if it can.
+func (r Rollout) learnable() string {
+	_, shown := r.shownBy()
+	switch {
+	case !r.State.Ended():
+		return "it has not ended"
+	case r.Indicator != Latency:
+		return fmt.Sprintf("it compared %s, and a model predicts the latency", r.Indicator)
+	case !shown:
+		return "it ended before bound hosts could be compared with others"
+	case r.How == unit.HowUnknown:
+		return "how its latency was known is unknown"
+	}
+	return ""
+}
+
+// featuresOf asks for what a rollout's service showed before anything was bound.
+func (r Rollout) featuresOf() store.Question {
+	until, ok := r.firstBound()
+	if !ok {
+		until = r.Began
+	}
+	return store.Question{Topic: store.Features, Service: r.Service(), From: r.Began, Until: until, Most: 1}
+}
+
+// row is what a model of gains learns from a rollout that ended: what its service showed before,
+// and what binding brought. number reads a column of featuresOf's answer.
+func (r Rollout) row(number func(column string) (float64, bool)) gain.Row {
+	e, _ := r.shownBy()
+	source := gain.Measured
+	if r.How != unit.HowMeasured {
+		source = gain.Lab
+	}
+	some := func(column string) *float64 {
+		v, ok := number(column)
+		if !ok {
+			return nil
+		}
+		return &v
+	}
+	saved := func(effect unit.Opt[float64]) *float64 {
+		v := -effect.Or(0)
+		return &v
+	}
+	name := gain.Hashed("service", r.Service())
+	return gain.Row{
+		Server: gain.Hashed("rollout", r.Service()+r.Began.UTC().String()), Service: name, Replica: gain.Hashed("rollout of", r.Service()+r.Began.UTC().String()), Kind: name,
+		Source: source, Machine: "fleet", Seed: r.State.Plan.Seed,
+		MBW: some(gain.MBW), MSR: some(gain.MSR), NPMR: some(gain.NPMR), RMBR: some(gain.RMBR), CPU: some(gain.CPU), IPC: some(gain.IPC), MPKI: some(gain.MPKI),
+		Windows: int32(e.Bin), Neighbours: int32(len(r.State.Plan.Replicas)),
+		GainLatency: saved(e.Evidence.Halves[0]), GainLatencyAgain: saved(e.Evidence.Halves[1]),
+	}
+}
+
+// Rows are what a model of gains learns from all rollouts that ended, by service, and why it learns
+// nothing from others.
+func Rows(ctx context.Context, f *Folder, s Asker) (rows []gain.Row, why map[string]string, err error) {
+	all, err := f.All()
+	if err != nil {
+		return nil, nil, err
+	}
+	why = map[string]string{}
+	for _, r := range all {
+		if no := r.learnable(); no != "" {
+			why[r.Service()] = no
+			continue
+		}
+		t, err := s.Ask(ctx, r.featuresOf())
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(t.Rows) == 0 {
+			why[r.Service()] = "the status database has no features from before it"
+			continue
+		}
+		rows = append(rows, r.row(func(column string) (float64, bool) { return t.Number(t.Rows[0], column) }))
+	}
+	return rows, why, nil
+}
+
+// WriteRows writes rows as a file for 'homenode-model gain'.
+func WriteRows(to io.Writer, rows []gain.Row, version string) error {
+	return dataset.Write(to, []dataset.KeyValue{
+		{Key: "homenode.kind", Value: gain.KindRows}, {Key: "homenode.schema", Value: strconv.Itoa(gain.RowSchema)}, {Key: "homenode.commit", Value: version},
+		{Key: "homenode.command", Value: "homenode-hub deploy rows"}, {Key: "homenode.gain", Value: "of rollouts: bound hosts against others, each against itself before; two halves of the bound hosts"},
+	}, rows)
+}
