@@ -11,9 +11,13 @@ lab=${LAB:-build/lab-trials/four.parquet}
 out=build/bench
 mkdir -p "$out"
 build/homenode-lab sim trials --dataset "$out/gain.parquet"
-scripts/model.sh gain "$out/gain.parquet" --card "$out/gain.html" | tee "$out/gain.log"
+scripts/model.sh gain "$out/gain.parquet" --card "$out/gain.html" > "$out/gain.log"
+cat "$out/gain.log"
 if [ -e "$lab" ]; then
 	build/homenode-lab sim trials --machine four --dataset "$out/gain-four.parquet"
-	scripts/model.sh gain "$out/gain-four.parquet" --test "$lab" | tee -a "$out/gain.log"
+	scripts/model.sh gain "$out/gain-four.parquet" --test "$lab" > "$out/gain-lab.log"
+	cat "$out/gain-lab.log"
+	cat "$out/gain-lab.log" >> "$out/gain.log"
 fi
+grep -qE '^(ok|UNMET): ' "$out/gain.log" || { echo "bench-gain: no target was judged" >&2; exit 1; }
 ! grep -q '^UNMET' "$out/gain.log"

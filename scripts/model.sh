@@ -65,5 +65,14 @@ spark)
 	PYSPARK_PYTHON=$PWD/$spark/bin/python exec "$spark/bin/python" -m unittest -v python/tests/test_spark.py
 	;;
 test) check && exec "$venv/bin/python" -m unittest discover -s python/tests ;;
-*) exec "$venv/bin/python" -m homenode_model "$@" ;;
+*)
+	case " $* " in
+	*" --spark "*) # pyspark is not in the usual venv
+		[ -e build/venv-spark/installed ] || "$0" spark
+		venv=build/venv-spark PYSPARK_PYTHON=$PWD/build/venv-spark/bin/python
+		export PYSPARK_PYTHON
+		;;
+	esac
+	exec "$venv/bin/python" -m homenode_model "$@"
+	;;
 esac

@@ -81,7 +81,7 @@ func TestDeploy(t *testing.T) {
 		{exit.Bad, "rows /no/such/folder/rows", []string{"/no/such/folder"}},
 		{exit.Done, "rollback shop", []string{"rolled back"}},
 		{exit.Done, "status shop", []string{"rolled back: it was asked for"}},
-		{exit.Nothing, "rows " + rows, []string{"ended before bound hosts could be compared"}},
+		{exit.Nothing, "rows " + rows, []string{"no comparison of two halves"}},
 		{exit.Done, "veto shop", []string{"vetoed"}},
 		{exit.Bad, "start shop", []string{"said no"}},
 		{exit.Done, "forget shop", []string{"own configuration holds"}},

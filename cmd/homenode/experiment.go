@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,24 +34,23 @@ func experimentCommand() *cobra.Command {
 	cli.Exits(cmd, "0", "complete, or what a dry run would do", "3", "interrupted: the same command continues; or stopped: slower by --most-loss")
 	f.addFlags(cmd, "ipc")
 	flags := cmd.Flags()
-	flags.StringVar(&f.Prometheus, "prometheus", "", "address of a Prometheus, for --metric prometheus:QUERY")
 	flags.StringVar(&f.Nodes, "nodes", "", "nodes to bind to; default: those to which the agent would")
-	flags.IntVar(&f.Repeats, "repeats", 6, "number of measurements unbound, and bound; an even number")
+	flags.IntVar(&f.Repeats, "repeats", 8, "number of measurements unbound, and bound; an even number, with --rows a multiple of 4")
 	flags.Uint64Var(&f.Seed, "seed", 1, "seed of the order")
 	flags.Float64Var(&f.MostLoss, "most-loss", 0.5, "share by which the workload may be slower while it is bound; 0: any")
 	flags.StringVar(&f.Rows, "rows", "", "Parquet file for the row of a model")
 	flags.StringVar(&f.Saved, "saved", "", "file with what was measured, until all is; default: that of --rows with .unfinished")
 	flags.StringVar(&f.Application, "application", "", "service's name in the row, as a hash; default: the workload's")
-	flags.StringVar(&f.Kind, "kind", "", "kind of the service in the row; default: the service")
+	flags.StringVar(&f.Kind, "kind", "", "kind of the service in the row, as it is; default: the hash of the service")
 	cli.Writes(cmd, profiling.TrialReport{})
 	return cmd
 }
 
 func runExperiment(cmd *cobra.Command, f profilingFlags) error {
-	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "rows", "saved", "application", "kind", "nodes", "prometheus")); err != nil {
+	if err := errors.Join(f.check(cmd), cli.Empty(cmd, "rows", "saved", "application", "kind", "nodes")); err != nil {
 		return exit.BadInput(err)
 	}
-	f.Version, f.CommandLine = cli.Version, strings.TrimSpace("homenode experiment --workload "+cli.ShellLine([]string{f.Workload}))
+	f.Version, f.CommandLine = cli.Version, "homenode experiment" // no names: the row can be handed on
 	r, err := host.Experiment(cmd.Context(), f.Options, cmd.ErrOrStderr())
 	if r.Outcome == "" {
 		return err

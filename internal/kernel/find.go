@@ -102,6 +102,18 @@ func FindCgroup(root Root, name string) (string, error) {
 	return id, nil
 }
 
+// CgroupInode tells a cgroup from a later one of the same name.
+func CgroupInode(root Root, id string) (uint64, error) {
+	layout, err := cgroup.Find(root)
+	if err == nil {
+		err = layout.NeedCpuset()
+	}
+	if err != nil {
+		return 0, err
+	}
+	return unix.Inode(layout.Path(layout.Cpuset, id, ""))
+}
+
 // Literal is a glob that matches exactly one cgroup: systemd's names have backslashes.
 func Literal(id string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(id)

@@ -115,6 +115,8 @@ type State struct {
 	// its memory was on each node.
 	Before *Look              `json:"look_before,omitempty"`
 	Spread map[int]unit.Bytes `json:"memory_before,omitempty"`
+	// Instance tells a trial's workload from a later one of the same name.
+	Instance string `json:"instance,omitempty"`
 }
 
 // Look is a measurement of a workload as it was found.

@@ -44,19 +44,32 @@ func promDuration(text string) (d time.Duration) {
 	return d
 }
 
-// CheckLookBack refuses a query that looks further back than one measurement: its number would be
-// that of several states.
-func (m Metric) CheckLookBack(measured time.Duration) error {
+// elsewhen finds what moves a query to another time, and a range without a unit.
+var elsewhen = regexp.MustCompile(`\boffset\b|@|\[\s*\d+\s*[\]:]`)
+
+// CheckLookBack refuses a query that looks into another state: further back than the warm-up from
+// a moment of the measurement, or with $for than the measurement from its end.
+func (m Metric) CheckLookBack(warm, measured time.Duration) error {
 	if m.Kind != PromQL {
 		return nil
 	}
-	for _, found := range lookBack.FindAllStringSubmatch(m.Arg, -1) {
-		if promDuration(found[1]) > measured {
-			return fmt.Errorf("--metric prometheus: the query looks back %s, which is longer than --for %v: write [%s], which is as long as is measured, or give a longer --for", found[1], measured, forWord)
+	if found := elsewhen.FindString(quoted.ReplaceAllString(m.Arg, `""`)); found != "" {
+		return fmt.Errorf("--metric prometheus: %q in the query: it must be about the time that is measured: leave it out, or give a range its unit", found)
+	}
+	most, flag := warm, "--warm-up"
+	if m.AtEnd() {
+		most, flag = measured, "--for"
+	}
+	for _, found := range lookBack.FindAllStringSubmatch(quoted.ReplaceAllString(m.Arg, `""`), -1) {
+		if promDuration(found[1]) > most {
+			return fmt.Errorf("--metric prometheus: the query looks back %s, which is longer than %s %v: write [%s], which is as long as is measured, or give a longer %s", found[1], flag, most, forWord, flag)
 		}
 	}
 	return nil
 }
+
+// quoted finds the texts of a query, such as the values of labels.
+var quoted = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|` + "`[^`]*`")
 
 // AtEnd says that the query is asked once, at the end.
 func (m Metric) AtEnd() bool { return strings.Contains(m.Arg, forWord) }
@@ -106,7 +119,7 @@ func (m Metric) Points(data []byte) (all []Reading, err error) {
 		}
 		switch {
 		case len(found) == 0:
-			return nil, fmt.Errorf("metric prometheus: %.200q finds nothing: it stopped reporting, has another name, or --for is shorter than two scrapes", m.Arg)
+			return nil, fmt.Errorf("metric prometheus: %.200q finds nothing: it stopped reporting, has another name, or is scraped too seldom: --warm-up must be longer than one scrape, and --for than two", m.Arg)
 		case len(found) > 1:
 			return nil, fmt.Errorf("metric prometheus: %.200q finds %d series, want one: add them up with sum(), or name one by its labels", m.Arg, len(found))
 		}

@@ -45,10 +45,11 @@ func TestPrometheusQuery(t *testing.T) {
 		t.Error(got)
 	}
 	for query, ok := range map[string]bool{
-		"rate(x[$for])": true, "x": true, "rate(x[10s])": true, "rate(x[11s])": false, "max_over_time(x[1m:5s])": false, "rate(x[1h30m])": false,
-		"rate(x[ 5m ])": false, "rate(x[99999999999999999999y])": false, `x{a="[5m"}`: true, "rate(x[500ms])": true,
+		"rate(x[$for])": true, "x": true, "rate(x[5s])": true, "rate(x[6s])": false, "rate(x[$for]) + rate(x[10s])": true, "rate(x[$for]) + rate(x[11s])": false,
+		"x offset 1h": false, "x @ 5": false, "rate(x[600])": false, `x{a="@ offset [9h]"}`: true, "offsets": true, "max_over_time(x[1m:5s])": false, "rate(x[1h30m])": false,
+		"rate(x[ 5m ])": false, "rate(x[99999999999999999999y])": false, `x{a="[5m"}`: true, "rate(x[500ms])": true, "rate(x[600:5s])": false,
 	} {
-		if err := promQL(query).CheckLookBack(10 * time.Second); (err == nil) != ok {
+		if err := promQL(query).CheckLookBack(5*time.Second, 10*time.Second); (err == nil) != ok {
 			t.Errorf("%s: %v", query, err)
 		}
 	}

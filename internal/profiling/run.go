@@ -39,7 +39,7 @@ type Progress struct {
 }
 
 // ErrUnfinished: the state has what was measured, and the same command continues.
-var ErrUnfinished = errors.New("the profile is not finished")
+var ErrUnfinished = errors.New("not all is measured")
 
 // Run measures what is still to be done of a state, and saves after each measurement. The
 // state that it returns is the last that was saved.

@@ -74,17 +74,31 @@ func (s State) hurt() error {
 	if last.Placement != Bound {
 		return nil
 	}
-	base := s.speeds(Unbound)
+	var base []float64
+	for _, x := range s.Samples {
+		if x.Placement == Unbound {
+			base = append(base, s.work(x.Speed, x.Features))
+		}
+	}
 	if s.Before != nil {
-		base = append(base, s.Before.Speed)
+		base = append(base, s.work(s.Before.Speed, s.Before.Features))
 	}
 	if len(base) == 0 {
 		return nil
 	}
-	if mean := experiment.Mean(base); last.Speed < (1-s.Job.MostLoss)*mean {
-		return fmt.Errorf("%w: by %.0f%%, and --most-loss is %.0f%%", ErrHurt, 100*(1-last.Speed/mean), 100*s.Job.MostLoss)
+	if mean, now := experiment.Mean(base), s.work(last.Speed, last.Features); now < (1-s.Job.MostLoss)*mean {
+		return fmt.Errorf("%w: by %.0f%%, and --most-loss is %.0f%%", ErrHurt, 100*(1-now/mean), 100*s.Job.MostLoss)
 	}
 	return nil
+}
+
+// work is a speed as work per second: instructions per cycle times the CPUs that were used, for
+// CPU time that is taken away does not show in the former.
+func (s State) work(speed float64, f Features) float64 {
+	if s.Job.Metric.Kind == IPC && f.CPU != nil {
+		return speed * *f.CPU
+	}
+	return speed
 }
 
 // Shown is what a trial shows.
@@ -166,7 +180,7 @@ func every(int) bool { return true }
 // half is the first or the second half of the repeats: a trial and one more, for how far two are
 // apart. Whole pairs of repeats stay together.
 func (s State) half(second bool) func(repeat int) bool {
-	at := (s.Job.Repeats/2 + 1) / 2 * 2
+	at := (s.Job.Repeats/2 + 1) / 2 * 2 // half, of a multiple of 4
 	return func(repeat int) bool { return (repeat >= at) == second }
 }
 
@@ -213,6 +227,7 @@ func NewTrialReport(s State, outcome, why string) TrialReport {
 	}
 	if why := s.starved(); why != "" {
 		r.Notes = append(r.Notes, why)
+		r.Shown, r.Time, r.Halves = ShownUnknown, Gain{}, [2]Gain{}
 	}
 	return r
 }
@@ -236,7 +251,7 @@ func (s State) starved() string {
 		return ""
 	}
 	if free, bound := experiment.Mean(used[Unbound]), experiment.Mean(used[Bound]); bound < leastCPU*free {
-		return fmt.Sprintf("bound it used %.2f CPUs, unbound %.2f: instructions per cycle do not show what that costs: name another --metric; there is no row for a model", bound, free)
+		return fmt.Sprintf("bound it used %.2f CPUs, unbound %.2f: instructions per cycle do not show what that costs, so no gain is told: name another --metric", bound, free)
 	}
 	return ""
 }

@@ -6,7 +6,8 @@ import "homenode/internal/model/gain"
 
 // TrialNames say what was tried, for the row.
 type TrialNames struct {
-	Host, Workload, Application, Kind string
+	Host, Workload, Application string
+	Kind                        string // as it is; "": the application
 }
 
 // TrialRow is what a model of gains learns from a trial. ok is false where it has no two halves to
@@ -18,6 +19,9 @@ func TrialRow(s State, n TrialNames) (row gain.Row, ok bool) {
 		return row, false
 	}
 	f := s.Before.Features
+	if n.Kind == "" {
+		n.Kind = gain.Hashed("service", n.Application)
+	}
 	row = gain.Row{
 		Server: gain.Hashed("server", n.Host), Service: gain.Hashed("service", n.Application), Replica: gain.Hashed("replica", n.Host+"\x00"+n.Workload),
 		Kind: n.Kind, Source: s.Job.Source, Machine: s.Job.Machine, Seed: s.Job.Seed,

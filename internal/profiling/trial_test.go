@@ -211,8 +211,15 @@ func TestTrialStarved(t *testing.T) {
 			s.Samples = append(s.Samples, Sample{Placement: r.Arm, Repeat: r.Repeat, Speed: 1 + float64(r.Repeat)/10, Features: Features{CPU: &used}})
 		}
 		_, ok := TrialRow(s, TrialNames{})
-		if notes := NewTrialReport(s, "complete", "").Notes; ok == starved || (len(notes) > 0) != starved {
-			t.Errorf("%v CPUs: row %v, %q", cpus, ok, notes)
+		if r := NewTrialReport(s, "complete", ""); ok == starved || (len(r.Notes) > 0) != starved || (r.Shown == ShownUnknown) != starved || r.Time.Value.Known() == starved {
+			t.Errorf("%v CPUs: row %v, %+v", cpus, ok, r)
 		}
+	}
+	// Half of the CPU time is gone, and what is left is as fast a cycle as before.
+	s, half, whole := start, 0.9, 2.0
+	s.Before.Features.CPU = &whole
+	s.Samples = []Sample{{Placement: Bound, Speed: s.Before.Speed, Features: Features{CPU: &half}}}
+	if err := s.hurt(); !errors.Is(err, ErrHurt) {
+		t.Errorf("starved: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"homenode/internal/experiment"
 	"homenode/internal/profiling"
@@ -38,12 +39,18 @@ func Trial(w io.Writer, r profiling.TrialReport, o render.TextOptions) error {
 	return out.Flush(w, "experiment")
 }
 
-func nodesText(nodes string) string { return "node " + nodes }
+// nodesText is "node 1" or "nodes 0-1", of a list as the kernel writes it.
+func nodesText(nodes string) string {
+	if strings.ContainsAny(nodes, "-,") {
+		return "nodes " + nodes
+	}
+	return "node " + nodes
+}
 
 func trialHead(r profiling.TrialReport) string {
 	j := r.Job
 	head := map[string]string{
-		"planned": "Dry run: nothing is changed", "complete": "Complete: the workload is where it was", "unfinished": "Unfinished: the workload is where it was", "stopped": "Stopped: the workload is where it was",
+		"planned": "Dry run: nothing is changed", "complete": "Complete: the workload is where it was", "unfinished": "Unfinished", "stopped": "Stopped: the workload is where it was",
 	}[r.Outcome]
 	return fmt.Sprintf("%s. %s: unbound against bound to %s, which %s chose; %s of each by %s, %s, order by seed %d. Speeds are %s.", head,
 		render.Printable(j.Workload), nodesText(r.Nodes), r.Why, render.Count(j.Repeats, "measurement"), render.Printable(j.Metric.String()), lengthOf(j), j.Seed, render.How(r.How))

@@ -124,6 +124,8 @@ class Data(unittest.TestCase):
         for service in np.unique(some.service):
             self.assertEqual((some.service == service).sum(), (whole.service == service).sum())
         self.assertEqual(len(read(TRIALS, most=self.table.num_rows).gain), self.table.num_rows)
+        for most in range(100, 200, 10):  # a small file may have no row in the sample
+            self.assertGreater(len(read(TRIALS, EXPERIMENT, most=most).gain), 20)
         with self.assertRaisesRegex(BadData, "no rows|too few services"):
             read(TRIALS, most=1)
 
@@ -139,6 +141,9 @@ class Data(unittest.TestCase):
             self.assertTrue(0.8 < judged.right <= 1 and judged.order > 0.5 and max(judged.outside.values()) <= 0.02)
             with self.assertRaisesRegex(BadData, "is in the training, too"):
                 elsewhere.read_others(trials, [TRIALS])
+            one = elsewhere.judge(trials, model, elsewhere.read_others(trials, [EXPERIMENT]))
+            self.assertEqual((one.rows, one.services, one.clear), (1, 1, 1))
+            self.assertIn("sign where a gain of measured is clear", one.verdict)
 
     def test_experiment(self) -> None:
         """The row that 'homenode experiment' writes goes with simulated ones, and not alone."""

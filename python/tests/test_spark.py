@@ -33,8 +33,9 @@ class Spark(unittest.TestCase):
         self.assertGreater(r2(ours, theirs), 0.9)
         self.assertAlmostEqual(r2(trials.gain, theirs), r2(trials.gain, ours), delta=0.05)
         self.assertTrue(np.isfinite(predict(there, np.full((1, len(FEATURES)), np.nan, dtype=np.float32))).all())
-        with self.assertRaisesRegex(BadData, "Spark does not start"):
-            spark.boost([TRIALS], here.found, "nonsense")
+        for master in ("nonsense", "local", "local[1]", "spark://elsewhere:7077"):
+            with self.assertRaisesRegex(BadData, "no cluster was tried"):
+                spark.boost([TRIALS], here.found, master)
 
     def test_command(self) -> None:
         from homenode_model.__main__ import main

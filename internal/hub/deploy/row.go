@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"homenode/internal/dataset"
 	"homenode/internal/model/gain"
@@ -26,14 +25,14 @@ func (r Rollout) shownBy() (rollout.Event, bool) {
 	return rollout.Event{}, false
 }
 
-// firstBound is when the first replica was bound.
-func (r Rollout) firstBound() (time.Time, bool) {
+// firstBin is the bin from which the first replica was bound; 0: none was.
+func (r Rollout) firstBin() int {
 	for _, e := range r.State.Events {
 		if e.Code == rollout.Starts {
-			return r.At(e.Bin), true
+			return e.Bin
 		}
 	}
-	return time.Time{}, false
+	return 0
 }
 
 // learnable says why a model of gains cannot learn from a rollout; "" if it can.
@@ -45,20 +44,16 @@ func (r Rollout) learnable() string {
 	case r.Indicator != Latency:
 		return fmt.Sprintf("it compared %s, and a model predicts the latency", r.Indicator)
 	case !shown:
-		return "it ended before bound hosts could be compared with others"
-	case r.How == unit.HowUnknown:
-		return "how its latency was known is unknown"
+		return "it has no comparison of two halves of the bound hosts: it ended before there was one, or an earlier version made it"
+	case r.How != unit.HowMeasured && r.How != unit.HowModelled:
+		return "its latency was " + r.How.String() + ", not measured"
 	}
 	return ""
 }
 
 // featuresOf asks for what a rollout's service showed before anything was bound.
 func (r Rollout) featuresOf() store.Question {
-	until, ok := r.firstBound()
-	if !ok {
-		until = r.Began
-	}
-	return store.Question{Topic: store.Features, Service: r.Service(), From: r.Began, Until: until, Most: 1}
+	return store.Question{Topic: store.Features, Service: r.Service(), From: r.Began, Until: r.At(r.firstBin()), Most: 1}
 }
 
 // row is what a model of gains learns from a rollout that ended: what its service showed before,
@@ -66,7 +61,7 @@ func (r Rollout) featuresOf() store.Question {
 func (r Rollout) row(number func(column string) (float64, bool)) gain.Row {
 	e, _ := r.shownBy()
 	source := gain.Measured
-	if r.How != unit.HowMeasured {
+	if r.How == unit.HowModelled {
 		source = gain.Lab
 	}
 	some := func(column string) *float64 {
@@ -85,7 +80,7 @@ func (r Rollout) row(number func(column string) (float64, bool)) gain.Row {
 		Server: gain.Hashed("rollout", r.Service()+r.Began.UTC().String()), Service: name, Replica: gain.Hashed("rollout of", r.Service()+r.Began.UTC().String()), Kind: name,
 		Source: source, Machine: "fleet", Seed: r.State.Plan.Seed,
 		MBW: some(gain.MBW), MSR: some(gain.MSR), NPMR: some(gain.NPMR), RMBR: some(gain.RMBR), CPU: some(gain.CPU), IPC: some(gain.IPC), MPKI: some(gain.MPKI),
-		Windows: int32(e.Bin), Neighbours: int32(len(r.State.Plan.Replicas)),
+		Windows:     int32(e.Bin - r.firstBin()),
 		GainLatency: saved(e.Evidence.Halves[0]), GainLatencyAgain: saved(e.Evidence.Halves[1]),
 	}
 }

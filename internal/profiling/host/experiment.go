@@ -59,6 +59,8 @@ func (t *trial) check() error {
 		return errors.New("--workload is missing: name the workload that is tried")
 	case o.Repeats%2 != 0:
 		return fmt.Errorf("--repeats %d: want an even number: two repeats are unbound, bound, bound, unbound", o.Repeats)
+	case o.Rows != "" && o.Repeats%4 != 0:
+		return fmt.Errorf("--repeats %d: want a multiple of 4 with --rows: the row has the gain of two halves alike", o.Repeats)
 	case o.Saved == "" && !o.DryRun:
 		return errors.New("--rows is missing: name a file for the row, or one for what is measured with --saved: it also has where the workload's memory was")
 	}
@@ -71,7 +73,7 @@ func (t *trial) check() error {
 // measuring is how it is measured, whatever the nodes.
 func (t *trial) measuring() profiling.Job {
 	o := t.o
-	return profiling.Job{Workload: o.Workload, VCPUs: 1, Metric: o.Metric, Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, MostLoss: o.MostLoss}
+	return profiling.Job{Workload: o.Workload, Metric: o.Metric, Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, MostLoss: o.MostLoss}
 }
 
 func (t *trial) run(ctx context.Context) (r profiling.TrialReport, err error) {
@@ -105,17 +107,17 @@ func (t *trial) run(ctx context.Context) (r profiling.TrialReport, err error) {
 		return t.report(s, "planned"), nil
 	}
 	if !t.o.resumes {
+		if err := t.o.save(s); err != nil { // where its memory was is known before anything is moved
+			return r, err
+		}
 		if err := t.w.begin(ctx, t.o); err != nil {
 			return r, err
 		}
 	}
-	if err := t.o.save(s); err != nil { // where its memory was is known before anything is moved
-		return r, err
-	}
 	s, err = t.o.measure(ctx, s, t.list, t.w, "workload "+t.w.id+", unbound and bound to nodes "+t.list.Placements[profiling.Bound].Nodes.String(), t.stderr)
 	notes, bad := t.w.Back()
 	t.notes = append(t.notes, notes...)
-	return t.end(s, errors.Join(err, bad))
+	return t.end(s, err, bad)
 }
 
 // job is what is measured, once the nodes are known.
@@ -166,10 +168,14 @@ func (t *trial) saved() (s profiling.State, err error) {
 // again continues: what the last one left is put back first.
 func (t *trial) again(ctx context.Context, s *profiling.State) error {
 	t.w.job, t.w.spread, t.w.home = s.Job, s.Spread, s.Home
+	if now, err := instance(t.w.id); err != nil || now != s.Instance {
+		return exit.BadInput(errors.Join(err, fmt.Errorf("%s has an experiment with an earlier instance of %s: remove it, or name another file with --saved", t.o.Saved, t.w.id)))
+	}
 	if !t.o.DryRun {
 		if err := t.w.begin(ctx, t.o); err != nil {
 			return err
 		}
+		t.w.touched = true // its memory may be where the last one had it
 	}
 	_, one, err := t.w.look(ctx)
 	t.w.cpus = one.Binding.CPUs
@@ -195,7 +201,18 @@ func (t *trial) begin(ctx context.Context, s *profiling.State) error {
 	}
 	s.Job, s.Home, s.Spread = t.job(), t.w.home, t.w.spread
 	t.w.job = s.Job
-	return nil
+	s.Instance, err = instance(t.w.id)
+	return err
+}
+
+// instance tells a workload from another one that has its name: by this boot, and its cgroup.
+func instance(id string) (string, error) {
+	boot, err := kernel.BootID(kernel.At("/"))
+	if err != nil {
+		return "", err
+	}
+	inode, err := kernel.CgroupInode(kernel.At("/"), id)
+	return fmt.Sprintf("%s %d", boot, inode), err
 }
 
 // look measures the workload as it is; features are those before any change. The window has
@@ -246,10 +263,13 @@ func (t *trial) choose(w window.Window, id string) (err error) {
 	return err
 }
 
-// end writes the row of a finished experiment; its state is not needed any more.
-func (t *trial) end(s profiling.State, err error) (profiling.TrialReport, error) {
+// end writes the row of a finished experiment; its state is not needed any more, unless the workload
+// is not back (bad).
+func (t *trial) end(s profiling.State, err, bad error) (profiling.TrialReport, error) {
 	outcome := "unfinished"
 	switch {
+	case bad != nil:
+		err = t.o.stopped(errors.Join(err, bad))
 	case errors.Is(err, profiling.ErrHurt):
 		t.notes = append(t.notes, err.Error()+": the experiment ended there")
 		outcome, err = "stopped", exit.With(exit.Partly, t.o.forget())
@@ -275,12 +295,9 @@ func (t *trial) write(s profiling.State) error {
 	if t.o.Rows == "" {
 		return nil
 	}
-	app := t.o.application()
-	row, ok := profiling.TrialRow(s, profiling.TrialNames{Host: t.host, Workload: t.w.id, Application: app, Kind: t.o.kind()})
+	row, ok := profiling.TrialRow(s, profiling.TrialNames{Host: t.host, Workload: t.w.id, Application: t.o.application(), Kind: t.o.Kind})
 	if !ok {
-		if s.Job.Repeats < 4 {
-			t.notes = append(t.notes, "no row is written: it takes 4 repeats or more, whose halves are compared")
-		}
+		t.notes = append(t.notes, "no row was written")
 		return nil
 	}
 	return cli.WriteTo(nil, t.o.Rows, func(w io.Writer) error {
@@ -291,7 +308,7 @@ func (t *trial) write(s profiling.State) error {
 			{Key: profiling.KeyCommand, Value: t.o.CommandLine},
 			{Key: profiling.KeyMachine, Value: s.Job.Machine},
 			{Key: profiling.KeyHow, Value: profiling.How(s.Job.Source).String()},
-			{Key: profiling.KeyMetric, Value: s.Job.Metric.String()},
+			{Key: profiling.KeyMetric, Value: string(s.Job.Metric.Kind)},
 			{Key: profiling.KeyKind, Value: gain.KindRows},
 		}, []gain.Row{row})
 	})

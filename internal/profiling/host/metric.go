@@ -28,6 +28,8 @@ type meter struct {
 	profiling.Metric
 	client http.Client
 	wait   func(ctx context.Context, d time.Duration) error
+	// lookBack is how old a number of Prometheus may be: as the warm-up, so that it is of this state.
+	lookBack time.Duration
 }
 
 func newMeter(m profiling.Metric) *meter {

@@ -73,7 +73,7 @@ func (o *Options) checkMetric() (err error) {
 	if o.Metric.Kind == profiling.IPC && !o.NoSpin {
 		return errors.New("--metric ipc counts spinning as work: name another metric, or say that its threads block when they wait: --no-spinning")
 	}
-	return o.Metric.CheckLookBack(o.For)
+	return o.Metric.CheckLookBack(o.Warm, o.For)
 }
 
 // check refuses what does not go together in a profile.
@@ -166,6 +166,9 @@ func (o *Options) openState(j profiling.Job) (s profiling.State, err error) {
 }
 
 func subjectOf(j profiling.Job) string {
+	if j.Workload != "" && j.VCPUs == 0 {
+		return "workload " + j.Workload
+	}
 	if j.Workload != "" {
 		return fmt.Sprintf("workload %s with %s", j.Workload, render.Count(j.VCPUs, "vCPU"))
 	}

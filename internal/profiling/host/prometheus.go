@@ -40,8 +40,10 @@ func (m *meter) ask(ctx context.Context, length time.Duration) (float64, error) 
 		return 0, err
 	}
 	step := max(length/moments, leastStep).Seconds()
+	// Otherwise a number of up to five minutes ago stands for each moment: of another state.
+	lookBack := max(m.lookBack, leastStep).Seconds()
 	found, err := m.query(ctx, "query_range", url.Values{
-		"query": {m.Arg}, "start": {seconds(began)}, "end": {seconds(ended)}, "step": {seconds(step)},
+		"query": {m.Arg}, "start": {seconds(began)}, "end": {seconds(ended)}, "step": {seconds(step)}, "lookback_delta": {seconds(lookBack)},
 	})
 	if err == nil {
 		err = profiling.CheckReported(len(found), 1+int((ended-began)/step))

@@ -111,6 +111,7 @@ func TestRealPrometheus(t *testing.T) {
 		"no_such_metric": false, "prometheus_http_requests_total": false, "rate(": false, "vector(0)/0": false,
 	} {
 		m := promMeter(t, address, query)
+		m.lookBack = 5 * time.Second
 		got, err := m.over(context.Background(), 6*time.Second)
 		if (err == nil) != ok || ok && !(got > 0) {
 			t.Errorf("%s: %v, %v", query, got, err)

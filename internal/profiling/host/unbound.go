@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"homenode/internal/exit"
 	"homenode/internal/profiling"
@@ -30,8 +31,26 @@ func (w *workload) unbound(ctx context.Context) (f profiling.Figures, err error)
 	return f, err
 }
 
+// backUnbound puts a trial's memory back at its end. It may take twice as long as the rate says.
+func (w *workload) backUnbound() error {
+	limit := homeLimit
+	if w.rate > 0 {
+		limit += time.Duration(2 * float64(w.all()) / float64(w.rate) * float64(time.Second))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := w.respread(ctx); err != nil {
+		return fmt.Errorf("its memory is not spread as it was: %w", err)
+	}
+	return nil
+}
+
 // spreadShare is the share of its memory by which a node may have too much or too little of it.
 const spreadShare = 0.01
+
+// mostUnspread is the share of its memory that may stay where the binding had it: with more, the
+// workload is not measured unbound.
+const mostUnspread = 0.05
 
 // respread moves as much of its memory to each node as was there before. Memory that it allocated
 // since stays.
@@ -93,10 +112,22 @@ func (w *workload) give(ctx context.Context, from set.NodeSet, to int, most unit
 	if errors.As(err, &code) && err.Error() == "" {
 		err = nil
 	}
-	if res, ok := r.Result.Get(); err == nil && (!ok || float64(res.Moved()) < (1-spreadShare)*float64(most)) {
-		w.note(fmt.Sprintf("unbound, its memory is not spread as it was: node %d has less of it", to))
+	moved := unit.Bytes(0)
+	if res, ok := r.Result.Get(); ok {
+		moved = res.Moved()
+	}
+	if left := most - moved; err == nil && float64(left) > mostUnspread*float64(w.all()) {
+		err = fmt.Errorf("%s is not unbound: %v of its memory cannot be moved back to node %d", w.id, left, to)
 	}
 	return err
+}
+
+// all is how much memory the workload had before.
+func (w *workload) all() (all unit.Bytes) {
+	for _, b := range w.spread {
+		all += b
+	}
+	return all
 }
 
 // spreadOf is how much of a workload's memory is on each node.

@@ -63,14 +63,14 @@ func (spreads) Close() {}
 
 // Unbound, as much of its memory is on each node as before: no more is moved, and what stays is told.
 func TestRespread(t *testing.T) {
-	for moves, notes := range map[unit.Bytes]int{600: 0, 100: 1} {
+	for moves, unbound := range map[unit.Bytes]bool{600: true, 560: true, 100: false} {
 		var jobs []migrate.Job
 		w := &workload{id: "/a", spread: map[int]unit.Bytes{0: 400, 1: 600}, reader: spreads{0: 1000}, move: func(_ context.Context, j migrate.Job) (migration.Report, error) {
 			jobs = append(jobs, j)
 			r := migration.Result{Kinds: []migration.KindResult{{Moved: moves}}}
 			return migration.Report{Outcome: migration.Partial, Result: unit.Some(r)}, nil
 		}}
-		if err := w.respread(context.Background()); err != nil || len(jobs) != 1 || jobs[0].Most != 600 || jobs[0].From != set.FromNodes(0) || jobs[0].To != set.FromNodes(1) || len(w.notes) != notes {
+		if err := w.respread(context.Background()); (err == nil) != unbound || len(jobs) != 1 || jobs[0].Most != 600 || jobs[0].From != set.FromNodes(0) || jobs[0].To != set.FromNodes(1) {
 			t.Errorf("%v, %+v, %q", err, jobs, w.notes)
 		}
 	}
@@ -122,7 +122,7 @@ func TestTrialFile(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "row.parquet")
 	tr := trial{o: &Options{Workload: "/db", Rows: path, Saved: path + ".json", Version: "test", CommandLine: "homenode experiment"}, w: &workload{id: "/db"}, list: l, host: "host"}
-	r, err := tr.end(s, nil)
+	r, err := tr.end(s, nil, nil)
 	if err != nil || r.Outcome != "complete" {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -131,6 +131,26 @@ func TestTrialFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, filepath.Join("testdata", "experiment.parquet"), got)
+}
+
+// A workload that is not back is an error, whatever was measured, and the state stays.
+func TestTrialNotBack(t *testing.T) {
+	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(saved, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := profiling.State{Schema: 1, Job: profiling.Job{Metric: profiling.Metric{Kind: profiling.File}, Repeats: 2, Placements: profiling.CandidatesOf(l)}}
+	for _, measured := range []error{nil, profiling.ErrHurt} {
+		tr := trial{o: &Options{Saved: saved}, list: l}
+		r, err := tr.end(s, measured, errors.New("cpuset.cpus: busy"))
+		if _, gone := os.Stat(saved); err == nil || !strings.Contains(err.Error(), "busy") || r.Outcome != "unfinished" || gone != nil {
+			t.Errorf("%v: %q, %v; state: %v", measured, r.Outcome, err, gone)
+		}
+	}
 }
 
 // One that was stopped, interrupted or measured a constant: its exit code, and what it says.
@@ -150,7 +170,7 @@ func TestTrialEnds(t *testing.T) {
 		{profiling.ErrConstant, "unfinished", exit.Bad, "constant"}, {profiling.ErrJumped, "unfinished", exit.Bad, "jumped"}, {kernel.ErrGone, "unfinished", exit.Bad, ""},
 	} {
 		tr := trial{o: &Options{Saved: filepath.Join(t.TempDir(), "s")}, list: l}
-		r, err := tr.end(s, c.err)
+		r, err := tr.end(s, c.err, nil)
 		var code exit.Error
 		if !errors.As(err, &code) || code.Code != c.code || r.Outcome != c.outcome || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %q, %v", c.err, r.Outcome, err)

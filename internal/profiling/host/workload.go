@@ -69,7 +69,7 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 		return nil, exit.BadInput(err)
 	}
 	w := &workload{id: id, meter: newMeter(o.Metric), rate: o.Rate, profile: o.Profile, move: moveLive}
-	w.meter.wait = w.wait
+	w.meter.wait, w.meter.lookBack = w.wait, o.Warm
 	beside := agent.Beside{Dir: o.State}
 	if err := beside.Look(); err != nil {
 		return nil, exit.Precondition(err)
@@ -335,17 +335,19 @@ func (w *workload) Back() (notes []string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), backLimit)
 	defer cancel()
-	_, err = w.putBackTold(ctx)
+	all, err := w.putBackTold(ctx)
 	if w.gone() {
 		return w.notes, err
 	}
+	if w.spread != nil {
+		if !all && err == nil {
+			err = errors.New("its settings are not as they were: see the notes")
+		}
+		return w.notes, errors.Join(err, w.backUnbound())
+	}
 	home, cancel := context.WithTimeout(context.Background(), homeLimit)
 	defer cancel()
-	bring := func() error { return w.bring(home, w.home) }
-	if w.spread != nil {
-		bring = func() error { return w.respread(home) }
-	}
-	if bad := bring(); bad != nil {
+	if bad := w.bring(home, w.home); bad != nil {
 		w.note(fmt.Sprintf("its memory is not back on nodes %s: %v", w.home, bad))
 	}
 	return w.notes, err

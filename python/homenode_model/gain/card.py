@@ -118,9 +118,8 @@ def page(trials: Trials, gain: Gain, result: Result, judged: Elsewhere | None = 
 def other_trials(judged: Elsewhere | None) -> list[str]:
     if judged is None:
         return []
-    word = "ok" if judged.target.met else '<span class="red">UNMET</span>'
     said = "".join(f"<p>{html.escape(line)}.</p>" for line in elsewhere.lines(judged))
-    return ["<h2>On other trials</h2>", said, f"<ul><li>{word}: {html.escape(wanted(judged.target))}</li></ul>"]
+    return ["<h2>On other trials</h2>", said, f"<ul><li>{html.escape(judged.verdict)}</li></ul>"]
 
 
 def scores(result: Result) -> list[list[str]]:

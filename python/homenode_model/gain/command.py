@@ -11,7 +11,7 @@ from typing import Any
 from . import elsewhere, spark
 from .card import page
 from .data import FEATURES, MOST_ROWS, Trials, read
-from .evaluate import FULL, SMALL, Size, evaluate, lines, summary, wanted
+from .evaluate import FULL, SMALL, Size, evaluate, lines, summary
 from .export import golden, write, write_json
 from .fit import Gain, describe, fit
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         model = replace(model, booster_=spark.boost(args.rows, model.found, args.spark))
     judged = elsewhere.judge(trials, model, others) if others else None
     if judged:
-        print(*elsewhere.lines(judged), f"{'ok' if judged.target.met else 'UNMET'}: {wanted(judged.target)}", sep="\n")
+        print(*elsewhere.lines(judged), judged.verdict, sep="\n")
     scores = write_card(args.card, trials, model, size, judged) if args.card else None
     if judged:
         scores = {**(scores or {}), "elsewhere": elsewhere.summary(judged)}

@@ -76,19 +76,25 @@ class Trials:
         )
 
 
-def read(first: Path, *more: Path, most: int | None = None) -> Trials:
-    """Reads one or more files as one. Where they have more rows than most, some services are read,
-    with all of their rows. Raises BadData, with the reason."""
-    share = 1.0 if most is None else min(1.0, most / max(1, sum(rows_of(path) for path in (first, *more))))
+def read_some(first: Path, *more: Path, share: float = 1.0) -> Trials:
+    """Reads one or more files as one, or a share of their services. Raises BadData, with the reason."""
     trials = read_file(first, share)
     for path in more:
         trials = join(trials, read_file(path, share), path)
+    return trials
+
+
+def read(first: Path, *more: Path, most: int | None = None) -> Trials:
+    """Reads what a model learns from. Where the files have more rows than most, some services are read,
+    with all of their rows. Raises BadData, with the reason."""
+    share = 1.0 if most is None else min(1.0, most / max(1, sum(rows_of(path) for path in (first, *more))))
+    trials = read_some(first, *more, share=share)
     services = len(np.unique(trials.service))
     if services < LEAST_SERVICES:
         raise BadData(
             f"read {first}: too few services: {services}; services are held out, which needs {LEAST_SERVICES}"
         )
-    if (trials.gain == trials.gain[0]).all():
+    if len(np.unique(trials.gain)) == 1:
         raise BadData(f"read {first}: every trial has the same gain: nothing can be learned")
     for name, column in zip(FEATURES, trials.features.T):
         if np.isnan(column).all():
@@ -144,10 +150,10 @@ def read_table(path: Path, share: float) -> pa.Table:
     if share >= 1:
         return pq.read_table(path)
     file = pq.ParquetFile(path)
-    parts = []
+    parts = [file.schema_arrow.empty_table()]
     for batch in file.iter_batches():
-        keep = [s is not None and chosen(str(s), share) for s in batch.column("service_hash").to_pylist()]
-        parts.append(pa.Table.from_batches([batch]).filter(pa.array(keep)))
+        keep = [s is None or chosen(str(s), share) for s in batch.column("service_hash").to_pylist()]
+        parts.append(pa.Table.from_batches([batch]).filter(pa.array(keep, pa.bool_())))
     return pa.concat_tables(parts).replace_schema_metadata(file.schema_arrow.metadata)
 
 
@@ -161,7 +167,9 @@ def read_file(path: Path, share: float = 1.0) -> Trials:
     about = {k.decode().removeprefix("homenode."): v.decode() for k, v in raw.items() if k.startswith(b"homenode.")}
     check_kind(path, about)
     check_columns(path, table)
-    generators = sorted(set(table.column("generator_version").to_pylist()))
+    if table.num_rows == 0 and share >= 1:
+        raise BadData(f"read {path}: it has no rows")
+    generators = sorted(set(table.column("generator_version").to_pylist())) or [0]
     if len(generators) > 1:
         raise BadData(f"read {path}: it has rows of generator_version {generators[0]} and {generators[1]}")
     names = {name: texts(path, table, name) for name in NAMES}
@@ -198,8 +206,6 @@ def check_columns(path: Path, table: pa.Table) -> None:
     missing = [c for c in (*FEATURES, LABEL, AGAIN, *NAMES, *NUMBERS) if c not in table.column_names]
     if missing:
         raise BadData(f"read {path}: it has no column {missing[0]}")
-    if table.num_rows == 0:
-        raise BadData(f"read {path}: it has no rows")
 
 
 def texts(path: Path, table: pa.Table, name: str) -> Texts:
@@ -207,7 +213,7 @@ def texts(path: Path, table: pa.Table, name: str) -> Texts:
     for row, value in enumerate(values):
         if not value:
             raise BadData(f"read {path}: {name} of row {row} is not given")
-    return np.array(values)
+    return np.array(values, dtype=str)
 
 
 def numbers(table: pa.Table, name: str) -> Floats:

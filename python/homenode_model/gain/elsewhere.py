@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..data import BadData, Floats
-from .data import FEATURES, Trials, keys, read
-from .evaluate import CLEAR_GAIN, Target, mae, mean, r2, reliability, retest_mae
+from .data import FEATURES, Trials, keys, read_some
+from .evaluate import CLEAR_GAIN, Target, mae, mean, r2, reliability, retest_mae, wanted
 from .export import RANGE
 from .fit import Gain, columns
 
@@ -46,10 +46,16 @@ class Elsewhere:
     def target(self) -> Target:
         return Target(f"sign where a gain of {self.source} is clear", self.right, 1.0)
 
+    @property
+    def verdict(self) -> str:
+        if not self.clear:
+            return "no trial of them has a clear gain or loss: nothing is judged"
+        return f"{'ok' if self.target.met else 'UNMET'}: {wanted(self.target)}"
+
 
 def read_others(trials: Trials, paths: list[Path]) -> Trials:
     """Raises BadData where a trial is among those of the training."""
-    others = read(*paths)
+    others = read_some(*paths)
     twice = sorted(keys(trials) & keys(others))
     if twice:
         raise BadData(f"read {paths[0]}: replica {twice[0][-1]} is in the training, too")
@@ -76,7 +82,7 @@ def judge(trials: Trials, gain: Gain, others: Trials) -> Elsewhere:
         mae(both, predicted),
         reliability(others),
         retest_mae(others),
-        float(np.corrcoef(ranks(both), ranks(predicted))[0, 1]),
+        float(np.corrcoef(ranks(both), ranks(predicted))[0, 1]) if len(both) > 1 else float("nan"),
         mean((low <= others.gain) & (others.gain <= high)),
         {
             name: mean((others.features[:, at] < seen[name][0]) | (others.features[:, at] > seen[name][1]))

@@ -10,6 +10,7 @@ Spark is not among the package's dependencies: pip install pyspark pandas, and a
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,14 @@ from .fit import FIXED, OF_HOST, Found
 
 # Fits at a time, each with the rows of one partition of the data.
 WORKERS = 2
+# No other master was tried, and the driver listens on this host only.
+MASTERS = re.compile(r"local\[(\*|[2-9]|[1-9][0-9]+)\]")
 
 
 def boost(paths: list[Path], found: Found, master: str) -> xgb.Booster:
-    """Raises BadData where Spark is not there, or cannot start."""
+    """Raises BadData where Spark is not there, or cannot start, and for rows without a gain."""
+    if not MASTERS.fullmatch(master):
+        raise BadData(f"--spark {master}: want local[N], N at least {WORKERS}, or local[*]: no cluster was tried")
     try:
         from pyspark.sql import SparkSession
         from xgboost.spark import SparkXGBRegressor
@@ -52,19 +57,21 @@ def boost(paths: list[Path], found: Found, master: str) -> xgb.Booster:
             random_state=FIXED["seed"],
             **chosen,
         )
-        booster: xgb.Booster = regressor.fit(rows(session, paths)).get_booster()
+        read = session.read.parquet(*(str(path) for path in paths))
+        if bad := read.filter(f"{LABEL} IS NULL OR isnan({LABEL})").count():
+            raise BadData(f"--spark {master}: {LABEL} of {bad} rows is not a finite number")
+        booster: xgb.Booster = regressor.fit(rows(read)).get_booster()
     finally:
         session.stop()
     booster.feature_names = None  # as those that are fitted without Spark
     return booster
 
 
-def rows(session: Any, paths: list[Path]) -> Any:
+def rows(read: Any) -> Any:
     """Features and label, each row three times. Unknown is NaN."""
     from pyspark.sql import functions as f
 
     unknown = f.lit(float("nan"))
-    read = session.read.parquet(*(str(path) for path in paths))
     whole = read.select(
         "replica_hash",
         f.greatest(f.col(LABEL), f.lit(CLIPPED_AT)).alias("label"),
