@@ -118,8 +118,9 @@ def page(trials: Trials, gain: Gain, result: Result, judged: Elsewhere | None = 
 def other_trials(judged: Elsewhere | None) -> list[str]:
     if judged is None:
         return []
-    said = "".join(f"<p>{html.escape(line)}.</p>" for line in elsewhere.lines(judged))
-    return ["<h2>On other trials</h2>", said, f"<ul><li>{html.escape(judged.verdict)}</li></ul>"]
+    said = "".join(f"<p>{html.escape(line[0].upper() + line[1:])}.</p>" for line in elsewhere.lines(judged))
+    word = html.escape(judged.verdict).replace("UNMET", '<span class="red">UNMET</span>')
+    return ["<h2>On other trials</h2>", said, f"<ul><li>{word}</li></ul>"]
 
 
 def scores(result: Result) -> list[list[str]]:
