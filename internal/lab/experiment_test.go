@@ -42,7 +42,12 @@ func memoryByNode(t *testing.T, g *Guest) (bytes []float64) {
 // memory is spread are as before.
 func TestLabExperiment(t *testing.T) {
 	t.Parallel()
-	g := guest(t, "two", "v2")
+	if testing.Short() {
+		t.Skip("-short: no lab boot")
+	}
+	// A guest of its own: after so much moving, others would find fewer huge pages.
+	g := boot(t, labOptionsFor(t, "two", "v2"))
+	t.Cleanup(g.Close)
 	t.Cleanup(func() { mustRun(t, g, "sh", "-c", tearDownProfile) })
 	// Its memory is on node 1, whose CPUs others use: unbound, its reads are remote.
 	mustRun(t, g, "sh", "-c", strings.Replace(fmt.Sprintf(setUpProfile, 2), "--out", "--count /tmp/prof-count --out", 1)+`
