@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tries services of drawn mixes in the lab: each is bound and unbound by turns by 'homenode
 # experiment'. It adds what is missing to a data set for 'homenode-model gain', and goes on where
-# it was stopped. Two guests at a time do some 20 services an hour on two CPUs.
+# it was stopped. Two guests at a time; a service takes minutes of CPU time.
 #   scripts/lab-trials.sh [FILE]    SEEDS=100
 set -eu
 cd "$(dirname "$0")/.."

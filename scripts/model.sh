@@ -59,7 +59,7 @@ spark)
 		rm -rf "$spark"
 		python3 -m venv "$spark"
 		"$spark/bin/pip" install -q --no-deps -r python/requirements.txt
-		"$spark/bin/pip" install -q pyspark==4.0.1 pandas || fail "pip could not install pyspark: look at its errors above"
+		"$spark/bin/pip" install -q pyspark==4.0.1 pandas==3.1.1 || fail "pip could not install pyspark: look at its errors above"
 		touch "$spark/installed"
 	fi
 	PYSPARK_PYTHON=$PWD/$spark/bin/python exec "$spark/bin/python" -m unittest -v python/tests/test_spark.py

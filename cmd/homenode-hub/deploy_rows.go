@@ -37,9 +37,9 @@ func rowsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rows FILE",
 		Short: "Write what rollouts found out as rows for a model of gains",
-		Long: "Writes a Parquet file with a row for each service whose last rollout ended: what its service showed before anything\n" +
-			"was bound, and what binding brought, as the bound hosts showed it against the others. 'scripts/model.sh gain'\n" +
-			"learns from it, beside trials of the simulator and of 'homenode experiment'. Names are in it as hashes.",
+		Long: "Writes a Parquet file with a row for each service whose last rollout has ended: what it showed before\n" +
+			"anything was bound, and what binding brought, by comparing bound hosts with the others. 'scripts/model.sh\n" +
+			"gain' learns from it, beside trials of the simulator and of 'homenode experiment'. Names are hashed.",
 		Example: "  homenode-hub deploy rows rollouts.parquet",
 		Args:    cli.Exactly(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -12,7 +12,6 @@ import (
 	"homenode/internal/profiling"
 	"homenode/internal/profiling/host"
 	"homenode/internal/report"
-	"homenode/internal/schema"
 )
 
 func experimentCommand() *cobra.Command {
@@ -23,8 +22,7 @@ func experimentCommand() *cobra.Command {
 		Long: "Measures the workload as it is, then by turns unbound and bound: unbound, bound, bound, unbound, and so\non. Bound, its CPUs are those of --nodes and its memory is moved there. Unbound, its settings are put\nback, and as much of its memory is on each node as before. After each change --warm-up passes first.\n\n" +
 			"The gain has a 95% interval. The row is for 'homenode-model gain': the workload's figures as it was, and\nthe gain of each half of the measurements.\n\n" +
 			"An experiment ends early, and puts everything back, where the workload is slower by --most-loss while it\nis bound. While an agent runs, exclude the workload there and name another --state.\n\n" +
-			"Metrics:\n  prometheus:QUERY  a number that --prometheus answers; $for in it is the time that is measured\n  command:LINE      a number that a shell command prints\n  file:PATH         a number in a file\n" +
-			"  http://…          a number that this host answers\n  ipc               instructions per cycle of the workload; spinning counts as work, so --no-spinning\n                    says that its threads block when they wait",
+			"Metrics:\n" + metricLines,
 		Example: "  homenode experiment --workload db --metric ipc --no-spinning --dry-run\n" +
 			"  homenode experiment --workload db --for 60s --lower-is-better --rows db.parquet --prometheus http://prometheus:9090 \\\n" +
 			"      --metric 'prometheus:histogram_quantile(0.5, sum by (le) (rate(query_seconds_bucket{job=\"db\"}[$for])))'",
@@ -52,11 +50,5 @@ func runExperiment(cmd *cobra.Command, f profilingFlags) error {
 	}
 	f.Version, f.CommandLine = cli.Version, "homenode experiment" // no names: the row can be handed on
 	r, err := host.Experiment(cmd.Context(), f.Options, cmd.ErrOrStderr())
-	if r.Outcome == "" {
-		return err
-	}
-	if f.output == "json" {
-		return errors.Join(schema.NewEncoder(cmd.OutOrStdout()).Encode(r), err)
-	}
-	return errors.Join(report.Trial(cmd.OutOrStdout(), r, cli.Screen()), err)
+	return shown(cmd, f.output, r, r.Outcome, report.Trial, err)
 }

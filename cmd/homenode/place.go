@@ -12,7 +12,6 @@ import (
 	"homenode/internal/profiling"
 	"homenode/internal/profiling/host"
 	"homenode/internal/report"
-	"homenode/internal/schema"
 )
 
 func placeCommand() *cobra.Command {
@@ -47,11 +46,5 @@ func runPlace(cmd *cobra.Command, f profilingFlags) error {
 		return exit.BadInput(errors.New("--model and --workload are both needed: name the model's file and the workload"))
 	}
 	r, err := host.Place(cmd.Context(), f.Options, cmd.ErrOrStderr())
-	if r.Outcome == "" {
-		return err
-	}
-	if f.output == "json" {
-		return errors.Join(schema.NewEncoder(cmd.OutOrStdout()).Encode(r), err)
-	}
-	return errors.Join(report.PlacedText(cmd.OutOrStdout(), r, cli.Screen()), err)
+	return shown(cmd, f.output, r, r.Outcome, report.PlacedText, err)
 }

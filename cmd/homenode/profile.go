@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"homenode/internal/migrate"
 	"homenode/internal/profiling"
 	"homenode/internal/profiling/host"
+	"homenode/internal/render"
 	"homenode/internal/report"
 	"homenode/internal/schema"
 )
@@ -24,6 +26,11 @@ type profilingFlags struct {
 	rate, output string
 }
 
+// metricLines are the metrics of profile and experiment.
+const metricLines = "  command:LINE      a number that a shell command prints\n  file:PATH         a number in a file\n  http://…          a number that this host answers\n" +
+	"  prometheus:QUERY  a number that --prometheus answers; $for in it is the time that is measured\n" +
+	"  ipc               instructions per cycle of the workload; spinning counts as work, so --no-spinning\n                    says that its threads block when they wait"
+
 func profileCommand() *cobra.Command {
 	var f profilingFlags
 	cmd := &cobra.Command{
@@ -32,8 +39,7 @@ func profileCommand() *cobra.Command {
 		Long: "Measures how fast CMD or a running workload is in every placement of 'homenode placements', --repeats\ntimes each, in random order. CMD is started in each; a workload's CPUs are set and its memory is moved\n" +
 			"along. At the end the workload is put back where it was; its memory goes back to the nodes it was on,\nwithout the order of pages. After a kill, 'homenode restore' puts the CPUs back.\n\n" +
 			"The same command continues after an interrupt, from what is saved after each measurement. The rows are\nfor python/homenode_model.\n\n" +
-			"Metrics:\n  time            1 / the time that CMD takes\n  output          a number that CMD prints\n  command:LINE    a number that a shell command prints\n  file:PATH       a number in a file\n" +
-			"  http://…        a number that this host answers\n  ipc             instructions per cycle of the workload; spinning counts as work, so --no-spinning says\n                  that its threads block when they wait",
+			"Metrics:\n  time              1 / the time that CMD takes\n  output            a number that CMD prints\n" + metricLines,
 		Example: "  homenode profile --vcpus 16 --dry-run -- ./solver input.dat\n  homenode profile --vcpus 16 --rows solver.parquet -- ./solver input.dat\n" +
 			"  homenode profile --vcpus 8 --workload db --metric http://127.0.0.1:9187/metrics --pattern 'commits_total (\\d+)' --counter --rows db.parquet",
 		RunE: func(cmd *cobra.Command, args []string) error { return runProfile(cmd, f, args) },
@@ -94,11 +100,16 @@ func runProfile(cmd *cobra.Command, f profilingFlags, argv []string) error {
 	f.Command, f.Version = argv, cli.Version
 	f.CommandLine = strings.TrimSpace("homenode profile " + cli.ShellLine(argv))
 	r, err := host.Profile(cmd.Context(), f.Options, cmd.ErrOrStderr())
-	if r.Outcome == "" {
+	return shown(cmd, f.output, r, r.Outcome, report.Profiled, err)
+}
+
+// shown prints a result beside its error. One without an outcome has nothing to show.
+func shown[T any](cmd *cobra.Command, output string, r T, outcome string, text func(io.Writer, T, render.TextOptions) error, err error) error {
+	switch {
+	case outcome == "":
 		return err
-	}
-	if f.output == "json" {
+	case output == "json":
 		return errors.Join(schema.NewEncoder(cmd.OutOrStdout()).Encode(r), err)
 	}
-	return errors.Join(report.Profiled(cmd.OutOrStdout(), r, cli.Screen()), err)
+	return errors.Join(text(cmd.OutOrStdout(), r, cli.Screen()), err)
 }

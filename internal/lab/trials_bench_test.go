@@ -160,11 +160,10 @@ func (f *trialFile) add(t *testing.T, seed uint64, rows []gain.Row) {
 	f.rows = append(f.rows, rows...)
 	slices.SortStableFunc(f.rows, func(a, b gain.Row) int { return int(a.Seed) - int(b.Seed) })
 	var file bytes.Buffer
-	err := dataset.Write(&file, []dataset.KeyValue{
-		{Key: profiling.KeyKind, Value: gain.KindRows}, {Key: profiling.KeySchema, Value: strconv.Itoa(gain.RowSchema)},
+	err := gain.WriteRows(&file, f.rows, []dataset.KeyValue{
 		{Key: profiling.KeySource, Value: gain.Lab}, {Key: profiling.KeyMachine, Value: "shape:four"}, {Key: profiling.KeyHow, Value: "modelled"},
 		{Key: profiling.KeyCommand, Value: "scripts/lab-trials.sh"}, {Key: profiling.KeyMetric, Value: "requests per second of a closed loop"},
-	}, f.rows)
+	})
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(f.path), 0o755)
 	}

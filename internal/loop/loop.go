@@ -15,7 +15,6 @@ import (
 	"homenode/internal/hub/sensitivity"
 	"homenode/internal/machine"
 	"homenode/internal/model/gain"
-	"homenode/internal/rollout"
 	"homenode/internal/sim/fleet"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
@@ -259,17 +258,4 @@ func (r *run) finish(ctx context.Context) (Report, error) {
 	}
 	r.report.Rows, r.report.RowCount = rows, len(rows)
 	return r.report, err
-}
-
-// last is what a rollout's gain was proven by, or else what it showed at its last look.
-func last(x deploy.Rollout) (e *rollout.Evidence) {
-	for _, event := range x.State.Events {
-		if event.Evidence == nil {
-			continue
-		}
-		if e = event.Evidence; event.Code == rollout.Proven {
-			break
-		}
-	}
-	return e
 }

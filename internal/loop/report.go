@@ -79,7 +79,10 @@ func (r *Report) fill(x *run, all []deploy.Rollout) {
 }
 
 func (o *Outcome) rollout(x deploy.Rollout, start time.Time) {
-	o.Phase, o.Proven, o.Shown = x.State.Phase, x.State.Proven, last(x)
+	o.Phase, o.Proven = x.State.Phase, x.State.Proven
+	if e, ok := x.Compared(); ok {
+		o.Shown = e.Evidence
+	}
 	for i, e := range x.State.Events {
 		o.Steps = append(o.Steps, Step{x.Times[i].Sub(start), e.Bound, x.Sentence(e)})
 	}

@@ -64,7 +64,7 @@ func (m Metric) Check(live bool) error {
 	own := m.Kind == Time || m.Kind == Output
 	switch {
 	case live && own:
-		return fmt.Errorf("--metric %s: that is for a command after --: a running workload needs ipc, command:, file: or http://", m.Kind)
+		return fmt.Errorf("--metric %s: that is for a command after --: a running workload needs ipc, command:, file:, http:// or prometheus:", m.Kind)
 	case m.Kind == PromQL && (m.Pattern != "" || m.Counter):
 		return errors.New("--metric prometheus: the query says what the number is: leave out --pattern and --counter; rate(NAME[$for]) is a counter's growth")
 	case m.Kind != PromQL && m.Server != "":

@@ -53,14 +53,15 @@ func (m Metric) CheckLookBack(warm, measured time.Duration) error {
 	if m.Kind != PromQL {
 		return nil
 	}
-	if found := elsewhen.FindString(quoted.ReplaceAllString(m.Arg, `""`)); found != "" {
+	query := quoted.ReplaceAllString(m.Arg, `""`)
+	if found := elsewhen.FindString(query); found != "" {
 		return fmt.Errorf("--metric prometheus: %q in the query: it must be about the time that is measured: leave it out, or give a range its unit", found)
 	}
 	most, flag := warm, "--warm-up"
 	if m.AtEnd() {
 		most, flag = measured, "--for"
 	}
-	for _, found := range lookBack.FindAllStringSubmatch(quoted.ReplaceAllString(m.Arg, `""`), -1) {
+	for _, found := range lookBack.FindAllStringSubmatch(query, -1) {
 		if promDuration(found[1]) > most {
 			return fmt.Errorf("--metric prometheus: the query looks back %s, which is longer than %s %v: write [%s], which is as long as is measured, or give a longer %s", found[1], flag, most, forWord, flag)
 		}
@@ -101,7 +102,7 @@ type series struct {
 func (m Metric) Points(data []byte) (all []Reading, err error) {
 	var a answer
 	if err := json.Unmarshal(data, &a); err != nil {
-		return nil, fmt.Errorf("metric prometheus: the answer is none of Prometheus: %w", err)
+		return nil, fmt.Errorf("metric prometheus: the answer is not from a Prometheus: %w", err)
 	}
 	if a.Status != "success" {
 		return nil, fmt.Errorf("metric prometheus: %.300s", a.Error)

@@ -32,7 +32,7 @@ func TestPrometheusPoints(t *testing.T) {
 		ok + `"string","result":[1,"x"]}}`:                               `is a "string"`,
 		ok + `"vector","result":[{"value":[1,2]}]}}`:                     "cannot unmarshal",
 		ok + `"scalar","result":["x"]}}`:                                 "metric prometheus",
-		`<html>`:                                                         "none of Prometheus", `{}`: "metric prometheus",
+		`<html>`:                                                         "not from a Prometheus", `{}`: "metric prometheus",
 	} {
 		if got, err := promQL("x").Points([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v, want %q", text, got, err, want)

@@ -76,5 +76,4 @@ const (
 	KeyLinks      = "homenode.links"
 	KeyHow        = "homenode.how"
 	KeyMetric     = "homenode.metric"
-	KeyKind       = "homenode.kind" // of a file of trials
 )

@@ -9,6 +9,7 @@ import (
 	"homenode/internal/experiment"
 	"homenode/internal/machine"
 	"homenode/internal/placement"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -37,7 +38,7 @@ func Arms(m machine.Machine, nodes set.NodeSet) (placement.List, error) {
 	}
 	switch {
 	case all < 2:
-		return placement.List{}, fmt.Errorf("this machine has %d node with CPUs: binding changes nothing", all)
+		return placement.List{}, fmt.Errorf("this machine has %s with CPUs: binding changes nothing", render.Count(all, "node"))
 	case nodes.IsEmpty() || cpus.IsEmpty():
 		return placement.List{}, fmt.Errorf("nodes %s have no CPUs: a workload cannot run there", nodes)
 	case cpus == m.OnlineCPUs():
@@ -251,7 +252,7 @@ func (s State) starved() string {
 		return ""
 	}
 	if free, bound := experiment.Mean(used[Unbound]), experiment.Mean(used[Bound]); bound < leastCPU*free {
-		return fmt.Sprintf("bound it used %.2f CPUs, unbound %.2f: instructions per cycle do not show what that costs, so no gain is told: name another --metric", bound, free)
+		return fmt.Sprintf("bound it used %.2f CPUs, unbound %.2f: instructions per cycle do not show what that costs, so no gain is reported: name another --metric", bound, free)
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ type TrialNames struct {
 func TrialRow(s State, n TrialNames) (row gain.Row, ok bool) {
 	halves := NewTrialReport(s, "", "").Halves
 	first, again := halves[0].Value, halves[1].Value
-	if s.Before == nil || s.starved() != "" || !first.Known() || !again.Known() {
+	if s.Before == nil || !first.Known() || !again.Known() {
 		return row, false
 	}
 	f := s.Before.Features

@@ -58,12 +58,11 @@ func trialHead(r profiling.TrialReport) string {
 
 // trialFindings say what the trial shows.
 func trialFindings(r profiling.TrialReport) (lines []string) {
-	time := "An operation takes"
 	if v, ok := r.Time.Value.Get(); ok {
-		lines = append(lines, fmt.Sprintf("%s %s time while the workload is bound%s: %s.", time, lessOrMore(v), between95(r.Time.CI), shownText[r.Shown]))
+		lines = append(lines, fmt.Sprintf("An operation takes %s time while the workload is bound%s: %s.", lessOrMore(v), within(r.Time.CI), shownText[r.Shown]))
 	}
 	if v, ok := r.CPUTime.Value.Get(); ok {
-		lines = append(lines, fmt.Sprintf("It takes %s CPU time%s.", lessOrMore(v), between95(r.CPUTime.CI)))
+		lines = append(lines, fmt.Sprintf("It takes %s CPU time%s.", lessOrMore(v), within(r.CPUTime.CI)))
 	}
 	first, ok1 := r.Halves[0].Value.Get()
 	second, ok2 := r.Halves[1].Value.Get()
@@ -86,8 +85,8 @@ func lessOrMore(gain float64) string {
 	return render.Percent(gain) + " less"
 }
 
-// between95 is " (95% interval: 1.0% more to 3.0% less)".
-func between95(ci experiment.Interval) string {
+// within is " (95% interval: 1.0% more to 3.0% less)".
+func within(ci experiment.Interval) string {
 	if !ci.Known() {
 		return ""
 	}

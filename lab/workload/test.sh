@@ -243,9 +243,6 @@ stopped "SIGTERM while held: no phase" TERM "d['phases'] == [] and d['stopped_by
 result $? "ready file holds the pid; nothing is left half-written"
 
 stopped "the work so far can be read meanwhile" TERM "0 < int(open('$tmp/count').read()) <= p['work']" spin --count "$tmp/count" $none
-run_fails() { "$load" "$@" >"$tmp/log" 2>&1 && return 1 || grep -q "name a file that can be written" "$tmp/log"; }
-run_fails spin --seconds 1 --count /no/such/folder/count $none
-result $? "a --count that cannot be written is refused"
 
 # The model clock, played by a file.
 lab="--sysfs $tmp/lab"
@@ -384,6 +381,7 @@ refuses "unknown suffix" 2 "unknown suffix" chase --perf cycles:k
 refuses "node without a counter" 2 "unknown event" chase --perf dram16
 refuses "event named twice" 2 "named twice" chase --perf loads,loads
 refuses "unwritable report" 1 "create /nowhere/x.tmp" chase --ops 1 --ws 8k --out /nowhere/x $none
+refuses "unwritable count" 1 "name a file that can be written" spin --seconds 1 --count /nowhere/x $none
 refuses "bad state" 2 "use off or on" control fast
 refuses "control outside the lab" 1 "1af4:1110" control off $none
 refuses "status outside the lab" 1 "1af4:1110" status $none

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 
 	"homenode/internal/dataset"
 	"homenode/internal/model/gain"
@@ -15,14 +14,18 @@ import (
 	"homenode/internal/unit"
 )
 
-// shownBy is the last event that compared bound hosts with others: what the rollout found out.
-func (r Rollout) shownBy() (rollout.Event, bool) {
-	for i := len(r.State.Events) - 1; i >= 0; i-- {
-		if e := r.State.Events[i]; e.Evidence != nil && e.Evidence.Halves[0].Known() && e.Evidence.Halves[1].Known() {
-			return e, true
+// Compared is the event that says what the rollout found out: the one in which the gain was proven, or
+// else the last in which bound hosts were compared with others.
+func (r Rollout) Compared() (found rollout.Event, ok bool) {
+	for _, e := range r.State.Events {
+		if e.Evidence == nil {
+			continue
+		}
+		if found, ok = e, true; e.Code == rollout.Proven {
+			break
 		}
 	}
-	return rollout.Event{}, false
+	return found, ok
 }
 
 // firstBin is the bin from which the first replica was bound; 0: none was.
@@ -37,13 +40,13 @@ func (r Rollout) firstBin() int {
 
 // learnable says why a model of gains cannot learn from a rollout; "" if it can.
 func (r Rollout) learnable() string {
-	_, shown := r.shownBy()
+	e, compared := r.Compared()
 	switch {
 	case !r.State.Ended():
 		return "it has not ended"
 	case r.Indicator != Latency:
 		return fmt.Sprintf("it compared %s, and a model predicts the latency", r.Indicator)
-	case !shown:
+	case !compared || !e.Evidence.Halves[0].Known() || !e.Evidence.Halves[1].Known():
 		return "it has no comparison of two halves of the bound hosts: it ended before there was one, or an earlier version made it"
 	case r.How != unit.HowMeasured && r.How != unit.HowModelled:
 		return "its latency was " + r.How.String() + ", not measured"
@@ -59,7 +62,7 @@ func (r Rollout) featuresOf() store.Question {
 // row is what a model of gains learns from a rollout that ended: what its service showed before,
 // and what binding brought. number reads a column of featuresOf's answer.
 func (r Rollout) row(number func(column string) (float64, bool)) gain.Row {
-	e, _ := r.shownBy()
+	e, _ := r.Compared()
 	source := gain.Measured
 	if r.How == unit.HowModelled {
 		source = gain.Lab
@@ -113,8 +116,8 @@ func Rows(ctx context.Context, f *Folder, s Asker) (rows []gain.Row, why map[str
 
 // WriteRows writes rows as a file for 'homenode-model gain'.
 func WriteRows(to io.Writer, rows []gain.Row, version string) error {
-	return dataset.Write(to, []dataset.KeyValue{
-		{Key: "homenode.kind", Value: gain.KindRows}, {Key: "homenode.schema", Value: strconv.Itoa(gain.RowSchema)}, {Key: "homenode.commit", Value: version},
-		{Key: "homenode.command", Value: "homenode-hub deploy rows"}, {Key: "homenode.gain", Value: "of rollouts: bound hosts against others, each against itself before; two halves of the bound hosts"},
-	}, rows)
+	return gain.WriteRows(to, rows, []dataset.KeyValue{
+		{Key: "homenode.commit", Value: version}, {Key: "homenode.command", Value: "homenode-hub deploy rows"},
+		{Key: "homenode.gain", Value: "of rollouts: bound hosts against others, each against itself before; two halves of the bound hosts"},
+	})
 }

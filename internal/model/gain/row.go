@@ -5,6 +5,11 @@ package gain
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"homenode/internal/dataset"
 )
 
 // RowSchema is the version of Row's columns.
@@ -49,6 +54,14 @@ type Row struct {
 	GainCPU          *float64 `parquet:"gain_cpu_ratio,optional"`
 	GainCPUAgain     *float64 `parquet:"gain_cpu_again_ratio,optional"`
 	GainCPUAll       *float64 `parquet:"gain_cpu_all_ratio,optional"`
+}
+
+// WriteRows writes rows as a file for 'homenode-model gain', with what it says about how they were
+// made. Files with many rows are fleet.Table's.
+func WriteRows(to io.Writer, rows []Row, about []dataset.KeyValue) error {
+	return dataset.Write(to, slices.Concat([]dataset.KeyValue{
+		{Key: "homenode.kind", Value: KindRows}, {Key: "homenode.schema", Value: strconv.Itoa(RowSchema)},
+	}, about), rows)
 }
 
 // Hashed is a name as a file that is handed on may have it: the same name has the same hash.

@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"strconv"
 
 	"homenode/internal/cli"
 	"homenode/internal/dataset"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/model/gain"
 	"homenode/internal/placement"
@@ -51,7 +48,7 @@ type trial struct {
 // check refuses what does not go together.
 func (t *trial) check() error {
 	o := t.o
-	if err := o.checkMetric(); err != nil {
+	if err := o.prepare(); err != nil {
 		return err
 	}
 	switch {
@@ -134,19 +131,12 @@ func (t *trial) job() profiling.Job {
 // saved reads the state of an experiment that was interrupted; it may have none.
 func (t *trial) saved() (s profiling.State, err error) {
 	s = profiling.State{Schema: profiling.StateSchema, Samples: []profiling.Sample{}}
-	if t.o.Saved == "" {
-		return s, nil
+	old, there, err := t.o.readState()
+	if err != nil || !there {
+		return s, err
 	}
-	data, err := unix.ReadAtMost(t.o.Saved, profiling.MaxState)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, cli.CanReplace("--saved", t.o.Saved)
-	}
-	if err != nil {
-		return s, fmt.Errorf("read --saved: %w", err)
-	}
-	old, err := profiling.DecodeState(data)
-	if err != nil || old.Before == nil || len(old.Spread) == 0 || len(old.Job.Placements) != 2 {
-		return s, errors.Join(err, fmt.Errorf("%s has no experiment: name another file with --saved", t.o.Saved))
+	if old.Before == nil || len(old.Spread) == 0 || len(old.Job.Placements) != 2 {
+		return s, fmt.Errorf("%s has no experiment: name another file with --saved", t.o.Saved)
 	}
 	nodes, err := set.ParseNodes(old.Job.Placements[profiling.Bound].Nodes)
 	if err == nil {
@@ -301,15 +291,13 @@ func (t *trial) write(s profiling.State) error {
 		return nil
 	}
 	return cli.WriteTo(nil, t.o.Rows, func(w io.Writer) error {
-		return dataset.Write(w, []dataset.KeyValue{
-			{Key: profiling.KeySchema, Value: strconv.Itoa(gain.RowSchema)},
+		return gain.WriteRows(w, []gain.Row{row}, []dataset.KeyValue{
 			{Key: profiling.KeySource, Value: s.Job.Source},
 			{Key: profiling.KeyCommit, Value: t.o.Version},
 			{Key: profiling.KeyCommand, Value: t.o.CommandLine},
 			{Key: profiling.KeyMachine, Value: s.Job.Machine},
 			{Key: profiling.KeyHow, Value: profiling.How(s.Job.Source).String()},
 			{Key: profiling.KeyMetric, Value: string(s.Job.Metric.Kind)},
-			{Key: profiling.KeyKind, Value: gain.KindRows},
-		}, []gain.Row{row})
+		})
 	})
 }

@@ -61,8 +61,8 @@ type Options struct {
 	resumes bool // a saved state is continued
 }
 
-// checkMetric reads the metric, and refuses one that does not mean work.
-func (o *Options) checkMetric() (err error) {
+// prepare names the file of the state, reads the metric, and refuses one that does not mean work.
+func (o *Options) prepare() (err error) {
 	if o.Saved == "" && o.Rows != "" {
 		o.Saved = o.Rows + ".unfinished"
 	}
@@ -78,7 +78,7 @@ func (o *Options) checkMetric() (err error) {
 
 // check refuses what does not go together in a profile.
 func (o *Options) check() error {
-	if err := o.checkMetric(); err != nil {
+	if err := o.prepare(); err != nil {
 		return err
 	}
 	switch {
@@ -141,24 +141,32 @@ func sourceHere() string {
 	return profiling.Measured
 }
 
-// openState reads a saved state of this job, or starts one.
-func (o *Options) openState(j profiling.Job) (s profiling.State, err error) {
-	s = profiling.State{Schema: profiling.StateSchema, Job: j, Samples: []profiling.Sample{}}
+// readState reads the saved state, if there is one.
+func (o *Options) readState() (s profiling.State, there bool, err error) {
 	if o.Saved == "" {
-		return s, nil
+		return s, false, nil
 	}
 	data, err := unix.ReadAtMost(o.Saved, profiling.MaxState)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, cli.CanReplace("--saved", o.Saved)
+		return s, false, cli.CanReplace("--saved", o.Saved)
 	}
 	if err != nil {
-		return s, fmt.Errorf("read --saved: %w", err)
+		return s, false, fmt.Errorf("read --saved: %w", err)
 	}
-	old, err := profiling.DecodeState(data)
-	switch {
-	case err != nil:
-		return s, fmt.Errorf("%s: %w: name another file with --saved", o.Saved, err)
-	case !old.Job.Same(j):
+	if s, err = profiling.DecodeState(data); err != nil {
+		return s, false, fmt.Errorf("%s: %w: name another file with --saved", o.Saved, err)
+	}
+	return s, true, nil
+}
+
+// openState reads a saved state of this job, or starts one.
+func (o *Options) openState(j profiling.Job) (s profiling.State, err error) {
+	s = profiling.State{Schema: profiling.StateSchema, Job: j, Samples: []profiling.Sample{}}
+	old, there, err := o.readState()
+	if err != nil || !there {
+		return s, err
+	}
+	if !old.Job.Same(j) {
 		return s, fmt.Errorf("%s has another profile, of %s: name another file with --saved, or remove it", o.Saved, subjectOf(old.Job))
 	}
 	o.resumes = true

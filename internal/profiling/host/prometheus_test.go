@@ -83,7 +83,7 @@ func TestPrometheusHostile(t *testing.T) {
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in") }))
 	defer page.Close()
-	if _, err := promMeter(t, page.URL, "x").over(context.Background(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "none of Prometheus") {
+	if _, err := promMeter(t, page.URL, "x").over(context.Background(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "not from a Prometheus") {
 		t.Errorf("a page: %v", err)
 	}
 }

@@ -4,11 +4,11 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	"homenode/internal/exit"
 	"homenode/internal/profiling"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -35,7 +35,7 @@ func (w *workload) unbound(ctx context.Context) (f profiling.Figures, err error)
 func (w *workload) backUnbound() error {
 	limit := homeLimit
 	if w.rate > 0 {
-		limit += time.Duration(2 * float64(w.all()) / float64(w.rate) * float64(time.Second))
+		limit += time.Duration(2 * float64(sum(w.spread)) / float64(w.rate) * float64(time.Second))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -81,15 +81,14 @@ type lack struct {
 // surplus compares how memory was spread with how it is: the nodes that have too much, and those
 // that have too little, in order.
 func surplus(was, now map[int]unit.Bytes) (from set.NodeSet, lacks []lack) {
-	all, most := unit.Bytes(0), 0
-	for n, b := range was {
-		all, most = all+b, max(most, n)
+	nodes := map[int]bool{}
+	for _, spread := range []map[int]unit.Bytes{was, now} {
+		for n := range spread {
+			nodes[n] = true
+		}
 	}
-	for n := range now {
-		most = max(most, n)
-	}
-	tolerated := unit.Bytes(spreadShare * float64(all))
-	for n := range most + 1 {
+	tolerated := unit.Bytes(spreadShare * float64(sum(was)))
+	for _, n := range slices.Sorted(maps.Keys(nodes)) {
 		switch d := was[n] - now[n]; {
 		case d > tolerated:
 			lacks = append(lacks, lack{n, d})
@@ -108,23 +107,20 @@ func (w *workload) give(ctx context.Context, from set.NodeSet, to int, most unit
 	j := w.migration(set.FromNodes(to))
 	j.From, j.Most = from, most
 	r, err := w.move(ctx, j)
-	var code exit.Error
-	if errors.As(err, &code) && err.Error() == "" {
-		err = nil
-	}
+	err = onlyCode(err)
 	moved := unit.Bytes(0)
 	if res, ok := r.Result.Get(); ok {
 		moved = res.Moved()
 	}
-	if left := most - moved; err == nil && float64(left) > mostUnspread*float64(w.all()) {
-		err = fmt.Errorf("%s is not unbound: %v of its memory cannot be moved back to node %d", w.id, left, to)
+	if left := most - moved; err == nil && float64(left) > mostUnspread*float64(sum(w.spread)) {
+		err = fmt.Errorf("%s is not unbound: %v of its memory could not be moved back to node %d", w.id, left, to)
 	}
 	return err
 }
 
-// all is how much memory the workload had before.
-func (w *workload) all() (all unit.Bytes) {
-	for _, b := range w.spread {
+// sum is the memory on all nodes.
+func sum(spread map[int]unit.Bytes) (all unit.Bytes) {
+	for _, b := range spread {
 		all += b
 	}
 	return all

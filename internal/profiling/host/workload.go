@@ -127,12 +127,9 @@ const homeShare = 0.02
 
 // homeOf finds the nodes where its memory is.
 func homeOf(spread map[int]unit.Bytes) (home set.NodeSet) {
-	var all unit.Bytes
-	for _, b := range spread {
-		all += b
-	}
+	all := float64(sum(spread))
 	for n, b := range spread {
-		if float64(b) > homeShare*float64(all) {
+		if float64(b) > homeShare*all {
 			home = home.With(n)
 		}
 	}
@@ -173,13 +170,19 @@ func (w *workload) migration(to set.NodeSet) migrate.Job {
 	return migrate.Job{Cgroup: w.id, Mode: migration.Live, To: to, Rate: w.rate, MaxStall: 20 * time.Millisecond, Cache: true, LeaveShared: true, Profile: w.profile}
 }
 
+// onlyCode is nil for a move that has an exit code and no error: nothing to move, or part of it stayed.
+func onlyCode(err error) error {
+	var code exit.Error
+	if errors.As(err, &code) && err.Error() == "" {
+		return nil
+	}
+	return err
+}
+
 // bring moves its memory there. Part of it may stay: a note says how much.
 func (w *workload) bring(ctx context.Context, to set.NodeSet) error {
 	r, err := w.move(ctx, w.migration(to))
-	var code exit.Error
-	if errors.As(err, &code) && err.Error() == "" { // nothing to move, or part of it stayed
-		err = nil
-	}
+	err = onlyCode(err)
 	if after, ok := r.After.Get(); ok && r.Outcome == migration.Partial && err == nil {
 		w.note(fmt.Sprintf("%v of its memory stayed elsewhere when it was moved to nodes %s", after.Elsewhere(set.NodeSet{}, to), to))
 	}

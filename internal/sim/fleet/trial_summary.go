@@ -3,10 +3,11 @@
 package fleet
 
 import (
-	"homenode/internal/model/gain"
 	"math"
 	"slices"
 	"strings"
+
+	"homenode/internal/model/gain"
 )
 
 // TrialSummary is what trials came to.

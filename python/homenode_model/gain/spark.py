@@ -20,7 +20,7 @@ from ..data import BadData
 from .data import CLIPPED_AT, FEATURES, LABEL
 from .fit import FIXED, OF_HOST, Found
 
-# Fits at a time, each with the rows of one partition of the data.
+# Tasks that fit one booster together, each on its part of the rows.
 WORKERS = 2
 # No other master was tried, and the driver listens on this host only.
 MASTERS = re.compile(r"local\[(\*|[2-9]|[1-9][0-9]+)\]")
