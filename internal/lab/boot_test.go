@@ -119,6 +119,7 @@ for p in /proc/[0-9]*; do
 	[ $p != /proc/$$ ] && readlink $p/exe > /dev/null && echo "program $(tr '\0' ' ' < $p/cmdline)"
 done
 homenode-load status | grep -o '"asked":"[a-z]*"'
+echo "CPUs $(cat /sys/devices/system/cpu/online)"
 cd /proc/sys && grep -s . kernel/numa_balancing vm/zone_reclaim_mode kernel/perf_event_max_sample_rate
 true`
 
