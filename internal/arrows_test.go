@@ -440,7 +440,6 @@ var small = map[string]string{
 	"cmd/homenode-loop":   "wires the demonstration of the loop, which no installed program has",
 	"cli/reference":       "what it imports is for the build, and in no program that is installed",
 	"exit":                "rooms below cli return exit codes, so they cannot be cli's",
-	"hub/sensitivity":     "asks a model, which hub/query and hub/deploy know nothing of; command and demonstration use it",
 	"golden":              "tests of eleven rooms use it, from the bottom up",
 	"lab/shapes":          "embeds the files beside it; go:embed reaches no other folder",
 	"machine/machinetest": "machine's own tests use it, so it cannot import machine",

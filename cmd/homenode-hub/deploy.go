@@ -171,7 +171,7 @@ func startCommand() *cobra.Command {
 				if err := p.worth(); err != nil {
 					return err
 				}
-				return f.Start(cmd.Context(), one.Rollout, asked("start", fmt.Sprintf("indicator %s, margin %g, seed %d, bins of %v", p.indicator, p.margin, p.seed, p.bin)))
+				return f.Start(cmd.Context(), one.Rollout, asked("start", fmt.Sprintf("indicator %s, margin %g, seed %d, bins of %v", p.indicator, p.margin, p.seed, p.bin)), 0)
 			})
 		},
 	}

@@ -128,7 +128,7 @@ func TestDocumentedFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if read != 2 {
+	if read != 3 {
 		t.Errorf("%d files were read", read)
 	}
 }

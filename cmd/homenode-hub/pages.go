@@ -25,7 +25,7 @@ const mostTokenFile = 1 << 20
 
 // addPages adds what people see to what the hub serves. Metrics and health are beside it, for
 // the network of the operators.
-func addPages(mux *http.ServeMux, h *hub.Server, s store.Store, rollouts *deploy.Folder, c hub.Config) error {
+func addPages(mux *http.ServeMux, h *hub.Server, s store.Store, rollouts *deploy.Folder, model *hub.ModelFile, c hub.Config) error {
 	access := query.Access{Loopback: c.Tokens == "", Names: c.Names}
 	if c.Tokens != "" {
 		text, err := unix.ReadAtMost(c.Tokens, mostTokenFile)
@@ -36,7 +36,11 @@ func addPages(mux *http.ServeMux, h *hub.Server, s store.Store, rollouts *deploy
 			return exit.BadInput(err)
 		}
 	}
-	mux.Handle("/", access.Guard(page.Handler(page.Options{Store: s, Now: time.Now, Rollouts: rollouts, Health: func() page.Health { return healthOf(h, c) }})))
+	options := page.Options{Store: s, Now: time.Now, Rollouts: rollouts, Health: func() page.Health { return healthOf(h, c) }}
+	if model != nil {
+		options.Model = model.Get
+	}
+	mux.Handle("/", access.Guard(page.Handler(options)))
 	mux.Handle("/api/", access.Guard(query.Handler(query.Options{Store: s, Now: time.Now, Version: cli.Version})))
 	return nil
 }

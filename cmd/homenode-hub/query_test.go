@@ -44,7 +44,7 @@ func hubOf(t *testing.T, change func(*hub.Config)) (file string, f fleettest.Fle
 	h.AddRoutes(mux)
 	c := hub.DefaultConfig()
 	change(&c)
-	if err := addPages(mux, h, s, rollouts, c); err != nil {
+	if err := addPages(mux, h, s, rollouts, nil, c); err != nil {
 		t.Fatal(err)
 	}
 	server = httptest.NewServer(mux)

@@ -14,9 +14,9 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/hub"
 	"homenode/internal/hub/query"
 	"homenode/internal/hub/sensitivity"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/model/gain"
 	"homenode/internal/render"
 	"homenode/internal/schema"
@@ -74,7 +74,7 @@ func sensitivityCommand() *cobra.Command {
 
 // openModel opens a model by its manifest.
 func openModel(manifest string) (*gain.Model, error) {
-	m, err := gain.Open(manifest, func(path string) ([]byte, error) { return unix.ReadAtMost(path, gain.MaxBytes) })
+	m, err := (&hub.ModelFile{Manifest: manifest}).Get()
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
@@ -120,14 +120,7 @@ func showSensitivity(t *render.Terminal, r sensitivity.Report) {
 			t.Wrapped("", fmt.Sprintf("… and %d more: '-o json' has the reasons of all.", len(r.Services)-i))
 			break
 		}
-		why := s.Reason
-		switch s.Verdict {
-		case sensitivity.Strange:
-			why = "outside of what the model has seen: " + strings.Join(s.Outside, ", ")
-		case sensitivity.Unknown:
-			why = "too little is known of it: its hosts do not count " + strings.Join(s.Unknown, ", ")
-		}
-		t.Wrapped("  ", render.Name(s.Service)+": "+why+".")
+		t.Wrapped("  ", render.Name(s.Service)+": "+s.Why()+".")
 	}
 	showDrift(t, r)
 }

@@ -80,7 +80,14 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 	defer h.Close()
 	mux := http.NewServeMux()
 	h.AddRoutes(mux)
-	if err := addPages(mux, h, s, rollouts, c); err != nil {
+	var model *hub.ModelFile
+	if c.Rollouts.Model != "" {
+		model = &hub.ModelFile{Manifest: c.Rollouts.Model}
+		if _, err := model.Get(); err != nil {
+			return exit.BadInput(err)
+		}
+	}
+	if err := addPages(mux, h, s, rollouts, model, c); err != nil {
 		return err
 	}
 	agents, people, err := listen(c)
@@ -100,7 +107,7 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 	if err := unix.Notify("READY=1"); err != nil {
 		log.Warn("systemd", "error", err)
 	}
-	end, err := carryOn(ctx, rollouts, h, s, c, log)
+	end, err := carryOn(ctx, rollouts, h, s, c, model, log)
 	if err != nil {
 		return exit.BadInput(err)
 	}
@@ -118,12 +125,16 @@ func ordersOf(f *deploy.Folder) func(string) []hub.ServiceOrder {
 	}
 }
 
-// carryOn carries rollouts on, and tells the webhook, until the context ends or end is called.
-func carryOn(ctx context.Context, f *deploy.Folder, h *hub.Server, s store.Store, c hub.Config, log *slog.Logger) (end func(), err error) {
+// carryOn carries rollouts on, starts some, and tells the webhook, until the context ends or end is called.
+func carryOn(ctx context.Context, f *deploy.Folder, h *hub.Server, s store.Store, c hub.Config, model *hub.ModelFile, log *slog.Logger) (end func(), err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	runner := deploy.Runner{Folder: f, Store: s, Named: h.Named, Away: h.ValidFor, Now: time.Now, Log: log}
 	all.Go(func() { runner.Run(ctx) })
+	if len(c.Rollouts.Start.Services) > 0 {
+		chooser := hub.Chooser{Folder: f, Store: s, Model: model.Get, Rules: c.Rollouts.Start, Named: h.Named, Now: time.Now, Log: log}
+		all.Go(func() { chooser.Run(ctx) })
+	}
 	if c.Rollouts.Webhook != "" {
 		w, err := deploy.NewWebhook(c.Rollouts.Webhook, c.Rollouts.Message)
 		if err != nil {

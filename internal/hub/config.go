@@ -13,6 +13,7 @@ import (
 
 	"homenode/internal/hub/ca"
 	"homenode/internal/hub/deploy"
+	"homenode/internal/hub/sensitivity"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/store"
 	"homenode/internal/yamlfile"
@@ -59,9 +60,20 @@ type Rollouts struct {
 	Webhook string `yaml:"webhook"`
 	// Template of its text, such as "{{.Service}}: {{.Sentence}} ({{.By}})". Empty: the usual.
 	Message string `yaml:"message"`
+	// Manifest of a model of gains, whose predictions the page shows; read again when it changes.
+	// Empty: none.
+	Model string `yaml:"model"`
+	// Services that the hub rolls out by itself.
+	Start Start `yaml:"start"`
 }
 
 func (r Rollouts) check() (at, why string) {
+	if at, why := r.Start.check(r.Model); why != "" {
+		return at, why
+	}
+	if r.Model != "" && !filepath.IsAbs(r.Model) {
+		return "rollouts.model", fmt.Sprintf("it is %q: want the absolute path of a manifest, such as /etc/homenode/gain.json", r.Model)
+	}
 	if !filepath.IsAbs(r.Folder) {
 		return "rollouts.folder", fmt.Sprintf("it is %q: want an absolute path", r.Folder)
 	}
@@ -138,7 +150,7 @@ func DefaultConfig() Config {
 	u := store.Usual
 	return Config{
 		Listen: ":7443", Page: "127.0.0.1:7480", Authority: "/var/lib/homenode-hub/authority", SQLite: "/var/lib/homenode-hub/status.db",
-		Rollouts:   Rollouts{Folder: "/var/lib/homenode-hub/rollouts"},
+		Rollouts:   Rollouts{Folder: "/var/lib/homenode-hub/rollouts", Start: Start{Least: sensitivity.Usual, AtOnce: 1, Indicator: deploy.Latency}},
 		ClickHouse: ClickHouse{Database: "default", User: "default"},
 		Retention:  Retention{u.Raw, u.Minutes, u.Hours, u.Events}, Requests: 16,
 	}

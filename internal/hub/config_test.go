@@ -26,7 +26,7 @@ func TestPackagedConfig(t *testing.T) {
 		t.Errorf("it is open to other hosts: %s, %s", c.Listen, c.Page)
 	}
 	_, settings, _ := strings.Cut(string(text), "\n\n") // what is above is about the file
-	all := regexp.MustCompile(`(?m)^#(  )?([a-z])`).ReplaceAllString(settings, "$1$2")
+	all := regexp.MustCompile(`(?m)^#((?:  )*)([a-z])`).ReplaceAllString(settings, "$1$2")
 	got, err := ParseConfig([]byte(all), "hub.yaml, all settings")
 	if err != nil {
 		t.Fatal(err)

@@ -10,9 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"homenode/internal/hub"
 	"homenode/internal/hub/deploy"
-	"homenode/internal/hub/query"
-	"homenode/internal/hub/sensitivity"
 	"homenode/internal/machine"
 	"homenode/internal/model/gain"
 	"homenode/internal/sim/fleet"
@@ -63,6 +62,7 @@ type run struct {
 	store     *sqlite.Store
 	folder    *deploy.Folder
 	runner    deploy.Runner
+	chooser   hub.Chooser
 	fleets    [3][]*host // of the loop; never bound; all bound unconditionally
 	now       time.Time
 	latencies [3]map[string]*mean // of the last part, by service
@@ -151,9 +151,11 @@ func newRun(ctx context.Context, c *Config) (*run, error) {
 	if r.store, err = sqlite.Open(ctx, filepath.Join(c.Dir, "status.db")); err != nil {
 		return nil, err
 	}
-	r.runner = deploy.Runner{
-		Folder: r.folder, Store: r.store, Now: func() time.Time { return r.now }, Log: slog.New(slog.DiscardHandler),
-		Named: func(string) (bool, error) { return false, nil },
+	now, log, named := func() time.Time { return r.now }, slog.New(slog.DiscardHandler), func(string) (bool, error) { return false, nil }
+	r.runner = deploy.Runner{Folder: r.folder, Store: r.store, Now: now, Log: log, Named: named}
+	r.chooser = hub.Chooser{
+		Folder: r.folder, Store: r.store, Model: func() (*gain.Model, error) { return c.Model, nil }, Now: now, Log: log, Named: named, Seed: c.Seed,
+		Rules: hub.Start{Services: []string{"*"}, Least: c.Least, AtOnce: len(c.Services), Indicator: deploy.Latency},
 	}
 	return r, nil
 }
@@ -196,27 +198,14 @@ func (r *run) compare(f int, latency map[string]float64) {
 	}
 }
 
-// ask asks the model, and starts a rollout of each service that is worth it.
+// ask asks the model, and has the hub start a rollout of each service that is worth it and fits.
 func (r *run) ask(ctx context.Context) error {
-	q := store.Question{Topic: store.Features, From: r.c.Start, Until: r.now}
-	t, err := r.store.Ask(ctx, q)
-	if err != nil {
+	var err error
+	if r.report.Sensitivity, err = r.chooser.Ask(ctx); err != nil {
 		return err
 	}
-	r.report.Sensitivity = sensitivity.Rank(query.AnswerOf(q, t).Rows, r.c.Model, r.c.Least)
-	r.report.Sensitivity.From, r.report.Sensitivity.Until = q.From, q.Until
-	for _, s := range r.report.Sensitivity.Services {
-		if s.Verdict != sensitivity.Worth {
-			continue
-		}
-		p, err := deploy.Propose(ctx, r.store, s.Service, deploy.Options{Seed: r.c.Seed}, r.now)
-		if err != nil {
-			return err
-		}
-		why := fmt.Sprintf("the model expects a gain of %.1f%%, at least %.1f%%", 100*s.Gain, 100*s.Low)
-		if err := r.folder.Start(ctx, p.Rollout, deploy.Asked{At: r.now, By: "the model of gains", What: "start", Why: why}); err != nil {
-			return err
-		}
+	if err := r.chooser.Tick(ctx); err != nil {
+		return err
 	}
 	for _, h := range r.fleets[blind] {
 		for _, s := range r.c.Services {

@@ -44,6 +44,9 @@ func (f *fleet) Ask(_ context.Context, q store.Question) (store.Table, error) {
 		t.Rows = [][]any{{0.2, "estimated", 0.4}}
 		return t, f.err
 	}
+	if q.Topic == store.Nodes || q.Topic == store.Workloads {
+		return roomy(q.Topic), f.err
+	}
 	f.asked++
 	for _, name := range []string{"host", "workload", "owner", "latency_s", "latency_how", "bound_ratio"} {
 		t.Columns = append(t.Columns, store.Column{Name: name})
@@ -71,6 +74,14 @@ func (f *fleet) Ask(_ context.Context, q store.Question) (store.Table, error) {
 	return t, f.err
 }
 
+// roomy is a host with place for its one replica.
+func roomy(topic store.Topic) store.Table {
+	if topic == store.Nodes {
+		return nodesTable([]any{int64(0), 16.0, 64e9}, []any{int64(1), 16.0, 64e9})
+	}
+	return loadsTable([]any{"shop", 2.0, "1000000 2000000", "0 0", ""})
+}
+
 // tried is a hub's part of a rollout, with a clock of its own.
 type tried struct {
 	*Runner
@@ -94,7 +105,7 @@ func (x *tried) start(t *testing.T) {
 	t.Helper()
 	p, err := Propose(t.Context(), x.fleet, "shop", Options{}, x.now)
 	if err == nil {
-		err = x.Folder.Start(t.Context(), p.Rollout, Asked{At: x.now, By: "test", What: "start"})
+		err = x.Folder.Start(t.Context(), p.Rollout, Asked{At: x.now, By: "test", What: "start"}, 0)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +359,7 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.Folder.Start(t.Context(), p.Rollout, Asked{}); err == nil || !strings.Contains(err.Error(), "under way") {
+	if err := x.Folder.Start(t.Context(), p.Rollout, Asked{}, 0); err == nil || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("twice: %v", err)
 	}
 	x.run(t, 14)
@@ -370,7 +381,7 @@ func TestRequests(t *testing.T) {
 	if err := ask("veto"); err != nil || x.approved() != 0 {
 		t.Errorf("after its end: %v, approved on %d hosts", err, x.approved())
 	}
-	if err := x.Folder.Start(t.Context(), p.Rollout, Asked{}); err == nil || !strings.Contains(err.Error(), "forget") {
+	if err := x.Folder.Start(t.Context(), p.Rollout, Asked{}, 0); err == nil || !strings.Contains(err.Error(), "forget") {
 		t.Errorf("vetoed: %v", err)
 	}
 	if err := x.Folder.Forget(t.Context(), "shop"); err != nil || len(x.Folder.Orders("host-1")) != 0 {

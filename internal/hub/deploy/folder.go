@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"homenode/internal/kernel/unix"
+	"homenode/internal/render"
 	"homenode/internal/rollout"
 )
 
@@ -325,9 +326,13 @@ func (f *Folder) sweep() {
 	}
 }
 
-// Start begins a rollout. One that has ended makes place for it, unless it was vetoed.
-func (f *Folder) Start(ctx context.Context, r Rollout, a Asked) error {
+// Start begins a rollout, if fewer than most are under way; 0: however many there are. One that has
+// ended makes place for it, unless it was vetoed.
+func (f *Folder) Start(ctx context.Context, r Rollout, a Asked, most int) error {
 	return f.change(ctx, r.Service(), func(old Rollout, err error) (*Rollout, error) {
+		if n := f.underWay(); most > 0 && n >= most {
+			return nil, fmt.Errorf("%s under way, at most %d may be", render.Count(n, "rollout"), most)
+		}
 		switch {
 		case errors.Is(err, ErrNone):
 			if all, _ := f.All(); len(all) >= mostRollouts {
@@ -345,6 +350,17 @@ func (f *Folder) Start(ctx context.Context, r Rollout, a Asked) error {
 		r.note(a)
 		return &r, nil
 	})
+}
+
+// underWay counts rollouts that have not ended.
+func (f *Folder) underWay() (n int) {
+	all, _ := f.All() // one that cannot be read gives no orders
+	for _, one := range all {
+		if !one.State.Ended() {
+			n++
+		}
+	}
+	return n
 }
 
 // Ask does what a person asks for: pause, resume, rollback or veto.

@@ -31,8 +31,9 @@ type Proposal struct {
 	GainHow unit.Source          // of Gain
 	Local   unit.Opt[unit.Ratio] // local access ratio
 	Hosts   int                  // of its replicas
-	Bounds  []int                // replicas that are bound in each stage
-	Time    [2]time.Duration     // the shortest and the longest that it may take
+	Fit     Fit
+	Bounds  []int            // replicas that are bound in each stage
+	Time    [2]time.Duration // the shortest and the longest that it may take
 }
 
 // Options of a proposal. Zero values are the usual.
@@ -103,6 +104,9 @@ func Propose(ctx context.Context, s Asker, service string, o Options, now time.T
 	p.Bounds, p.Hosts = plan.Counts(), plan.HostCount()
 	p.Time[0] = time.Duration(plan.Before+len(plan.Stages)*max(plan.Least, plan.Washout+1)) * plan.Bin
 	p.Time[1] = time.Duration(plan.Before+len(plan.Stages)*plan.Longest) * plan.Bin
+	if p.Fit, err = fitOf(ctx, s, service, seen.hosts(), now); err != nil {
+		return p, err
+	}
 	return p, p.addGain(ctx, s, now)
 }
 
@@ -126,6 +130,7 @@ func (p *Proposal) addGain(ctx context.Context, s Asker, now time.Time) error {
 // instance is what one workload of a service showed.
 type instance struct {
 	rollout.Replica
+	host   string // as the store has it
 	figure unit.Opt[float64]
 	bound  float64 // share of the time
 }
@@ -134,6 +139,13 @@ type instance struct {
 type seen struct {
 	instances []instance
 	how       unit.Source
+}
+
+func (s seen) hosts() (all []string) {
+	for _, i := range s.instances {
+		all = append(all, i.host)
+	}
+	return all
 }
 
 // look asks for one time of a service.
@@ -149,7 +161,7 @@ func look(ctx context.Context, s Asker, service string, i Indicator, from, until
 	var out seen
 	known := []unit.Source{}
 	for _, row := range t.Rows {
-		x := instance{Replica: rollout.Replica{Host: schema.Name(t.Text(row, "host")), Workload: schema.Name(t.Text(row, "workload"))}, figure: unit.OptOf(t.Number(row, figure))}
+		x := instance{host: t.Text(row, "host"), Replica: rollout.Replica{Host: schema.Name(t.Text(row, "host")), Workload: schema.Name(t.Text(row, "workload"))}, figure: unit.OptOf(t.Number(row, figure))}
 		x.bound, _ = t.Number(row, "bound_ratio") // unknown: it is not
 		if x.figure.Known() {
 			known = append(known, sourceOf(t, row, how))

@@ -15,6 +15,7 @@ import (
 
 	"homenode/internal/hub/deploy"
 	"homenode/internal/hub/query"
+	"homenode/internal/model/gain"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/store"
@@ -37,8 +38,10 @@ type Options struct {
 	Now   func() time.Time
 	// Rollouts are shown, and never changed. nil: the hub has none.
 	Rollouts Rollouts
-	Health   func() Health // nil: the hub tells nothing about itself
-	Timeout  time.Duration // of one page; 0: 20 s
+	// Model is asked what binding would bring. nil: the hub has none.
+	Model   func() (*gain.Model, error)
+	Health  func() Health // nil: the hub tells nothing about itself
+	Timeout time.Duration // of one page; 0: 20 s
 }
 
 // Rollouts is a folder of them.
@@ -67,7 +70,7 @@ func Handler(o Options) http.Handler {
 	s := &site{o, make(chan struct{}, atOnce)}
 	mux := http.NewServeMux()
 	for path, show := range map[string]func(*site, *request) (content, error){
-		"/{$}": services, "/service": service, "/hosts": hosts, "/host": host, "/workload": workload, "/events": events, "/rollouts": rollouts, "/rollout": rolloutOf, "/health": health,
+		"/{$}": services, "/service": service, "/hosts": hosts, "/host": host, "/workload": workload, "/events": events, "/rollouts": rollouts, "/rollout": rolloutOf, "/gains": gains, "/health": health,
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, show) })
 	}
@@ -142,7 +145,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, show func(*site, *r
 		s.fail(w, req, http.StatusGatewayTimeout, errors.New("the store did not answer in time: choose a shorter time"))
 	case errors.Is(err, store.ErrQuestion):
 		s.fail(w, req, http.StatusBadRequest, err)
-	case errors.Is(err, deploy.ErrNone), errors.Is(err, errNoRollouts):
+	case errors.Is(err, deploy.ErrNone), errors.Is(err, errNoRollouts), errors.Is(err, errNoModel):
 		s.fail(w, req, http.StatusNotFound, err)
 	case err != nil:
 		s.fail(w, req, http.StatusInternalServerError, err)
@@ -213,8 +216,8 @@ type timeChoice struct {
 func (s *site) write(w http.ResponseWriter, r *request, status int, c content) {
 	f := frame{content: c, Path: r.path, At: render.Date(s.Now())}
 	f.Filter.Label, f.Filter.Text = c.Filter, render.Printable(r.filter)
-	for _, m := range []struct{ name, path string }{{"Services", "/"}, {"Hosts", "/hosts"}, {"Events", "/events"}, {"Rollouts", "/rollouts"}, {"Health", "/health"}} {
-		if m.path == "/rollouts" && s.Rollouts == nil {
+	for _, m := range []struct{ name, path string }{{"Services", "/"}, {"Hosts", "/hosts"}, {"Events", "/events"}, {"Gains", "/gains"}, {"Rollouts", "/rollouts"}, {"Health", "/health"}} {
+		if m.path == "/rollouts" && s.Rollouts == nil || m.path == "/gains" && s.Model == nil {
 			continue
 		}
 		f.Menu = append(f.Menu, menuItem{m.name, r.link(m.path), m.path == r.path || m.path == parents[r.path]})

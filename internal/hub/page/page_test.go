@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"homenode/internal/golden"
 	"homenode/internal/hub/fleettest"
 	"homenode/internal/hub/query"
+	"homenode/internal/model/gain"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/store"
@@ -34,7 +36,11 @@ func healthOf() Health {
 }
 
 func handlerOf(s query.Asker) http.Handler {
-	return Handler(Options{Store: s, Now: func() time.Time { return noon }, Rollouts: madeUp(), Health: healthOf})
+	return Handler(Options{Store: s, Now: func() time.Time { return noon }, Rollouts: madeUp(), Model: modelOf, Health: healthOf})
+}
+
+func modelOf() (*gain.Model, error) {
+	return gain.Open("../../model/gain/testdata/gain.json", os.ReadFile)
 }
 
 func get(h http.Handler, target string) *httptest.ResponseRecorder {
@@ -60,7 +66,7 @@ func pages(f *fleettest.Fake) map[string]string {
 		"hosts": "/hosts", "host": address("/host", "host", f.Host(0)), "hostile": address("/host", "host", f.Host(last)),
 		"workload": address("/workload", "host", f.Host(last), "workload", f.Workload(last, 0)),
 		"events":   "/events", "unbound": "/events?kind=unbound", "health": "/health",
-		"rollouts": "/rollouts", "rollout": "/rollout?service=search", "harm": address("/rollout", "service", `evil-<script>"'&`),
+		"gains": "/gains", "few-gains": "/gains?q=search", "rollouts": "/rollouts", "rollout": "/rollout?service=search", "harm": address("/rollout", "service", `evil-<script>"'&`),
 	}
 }
 

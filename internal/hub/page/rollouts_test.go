@@ -67,10 +67,10 @@ func madeUp() listed {
 	return all
 }
 
-// A hub without rollouts has no such page, and one that is not there is not found.
+// A hub without rollouts or a model has no such page, and one that is not there is not found.
 func TestNoRollouts(t *testing.T) {
 	h := Handler(Options{Store: fleet(1, 1), Now: func() time.Time { return noon }})
-	for _, target := range []string{"/rollouts", "/rollout?service=a"} {
+	for _, target := range []string{"/rollouts", "/rollout?service=a", "/gains"} {
 		if got := get(h, target); got.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", target, got.Code)
 		}

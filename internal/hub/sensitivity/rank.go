@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"homenode/internal/model/gain"
@@ -67,6 +68,17 @@ type Service struct {
 	Bound     unit.Opt[unit.Ratio] `json:"bound_ratio"`
 	Approved  bool                 `json:"approved"`
 	Features  map[string]float64   `json:"features"`
+}
+
+// Why says in words what the verdict comes from.
+func (s Service) Why() string {
+	switch s.Verdict {
+	case Strange:
+		return "outside of what the model has seen: " + strings.Join(s.Outside, ", ")
+	case Unknown:
+		return "too little is known of it: its hosts do not count " + strings.Join(s.Unknown, ", ")
+	}
+	return s.Reason
 }
 
 // Drift is whether services are what the model was trained on.
