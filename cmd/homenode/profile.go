@@ -66,6 +66,7 @@ func (f *profilingFlags) addFlags(cmd *cobra.Command, metric string) {
 	flags.StringVar(&f.Workload, "workload", "", "workload: its cgroup path, or the path's last part")
 	flags.StringVar(&f.MetricText, "metric", metric, "number that says how fast it is: "+profiling.MetricHelp)
 	flags.StringVar(&f.Prometheus, "prometheus", "", "address of a Prometheus, for --metric prometheus:QUERY")
+	flags.StringVar(&f.PrometheusToken, "prometheus-token", "", "file of a token that the Prometheus, or a proxy before it, asks for")
 	flags.StringVar(&f.Metric.Pattern, "pattern", "", "regular expression whose first group is the number; default: the last number in the text")
 	flags.BoolVar(&f.Metric.Counter, "counter", false, "the number counts up: its growth per second is the speed")
 	flags.BoolVar(&f.Metric.LowerIsBetter, "lower-is-better", false, "the number is a time, such as a latency: the speed is 1 / the number")
@@ -86,7 +87,7 @@ func linksFlag(cmd *cobra.Command, links *string) {
 }
 
 func (f *profilingFlags) check(cmd *cobra.Command) (err error) {
-	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "workload", "metric", "machine", "profile", "state", "rate", "prometheus"), checkDirectOwners(f.DirectOwners)); err != nil {
+	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "workload", "metric", "machine", "profile", "state", "rate", "prometheus", "prometheus-token"), checkDirectOwners(f.DirectOwners)); err != nil {
 		return exit.BadInput(err)
 	}
 	f.Rate, err = migrate.ParseRate(f.rate)

@@ -54,7 +54,7 @@ func metric(t *testing.T, text string) *meter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newMeter(m)
+	return newMeter(m, "")
 }
 
 // A metric is read from a file, a command or an endpoint of this host, with a bound; what

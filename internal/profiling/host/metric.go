@@ -27,13 +27,14 @@ const answerLimit = 5 * time.Second
 type meter struct {
 	profiling.Metric
 	client http.Client
+	token  string // for a Prometheus; "": it asks for none
 	wait   func(ctx context.Context, d time.Duration) error
 	// lookBack is how old a number of Prometheus may be: as the warm-up, so that it is of this state.
 	lookBack time.Duration
 }
 
-func newMeter(m profiling.Metric) *meter {
-	return &meter{Metric: m, wait: unix.Sleep, client: http.Client{
+func newMeter(m profiling.Metric, token string) *meter {
+	return &meter{Metric: m, token: token, wait: unix.Sleep, client: http.Client{
 		Timeout: answerLimit, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("it redirects: name the address itself")
@@ -65,6 +66,32 @@ func checkServer(text string) error {
 		return fmt.Errorf("--prometheus %.80q: want the address alone; the query is --metric prometheus:QUERY", text)
 	}
 	return nil
+}
+
+// mostToken bounds the file of a token, bytes.
+const mostToken = 16 << 10
+
+// readToken reads the token of a Prometheus, which goes over TLS, or to this host. file "": none.
+func readToken(file, server string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	u, err := url.Parse(server)
+	if err != nil || server == "" {
+		return "", errors.New("--prometheus-token is for a Prometheus: name its address with --prometheus")
+	}
+	if u.Scheme != "https" && !unix.ThisHost(u.Hostname()) {
+		return "", errors.New("--prometheus-token: others on the way could read it: want a Prometheus with https, or one on this host")
+	}
+	data, err := unix.ReadAtMost(file, mostToken)
+	if err != nil {
+		return "", fmt.Errorf("--prometheus-token: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("--prometheus-token: %s has no token: want one word", file)
+	}
+	return token, nil
 }
 
 // read reads the number once.
@@ -104,12 +131,18 @@ func (m *meter) get(ctx context.Context, address string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read metric: %w", err)
 	}
+	if m.token != "" {
+		req.Header.Set("Authorization", "Bearer "+m.token)
+	}
 	answer, err := m.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("read metric: %w", err)
 	}
-	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, profiling.MaxText+1))
+	defer answer.Body.Close()
+	if m.Kind == profiling.PromQL && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
+		return nil, fmt.Errorf("read metric: %s answers %s: name the file of a token with --prometheus-token", req.URL.Redacted(), answer.Status)
+	}
 	explained := m.Kind == profiling.PromQL && answer.Header.Get("Content-Type") == "application/json" // errors, too
 	switch {
 	case err != nil:

@@ -49,16 +49,18 @@ type Options struct {
 	GoalOf      int    // number of a placement; 0: the fastest
 	State       string // folder of the journal
 	// Of an experiment: the nodes to bind to ("": where the agent would), the share by which the
-	// workload may be slower, and the address of a Prometheus.
-	Nodes      string
-	MostLoss   float64
-	Prometheus string
+	// workload may be slower, the address of a Prometheus, and the file of its token.
+	Nodes           string
+	MostLoss        float64
+	Prometheus      string
+	PrometheusToken string
 
 	DirectOwners []string
 	Version      string // of the program, and CommandLine what makes the rows again
 	CommandLine  string
 
-	resumes bool // a saved state is continued
+	resumes bool   // a saved state is continued
+	token   string // of the Prometheus
 }
 
 // prepare names the file of the state, reads the metric, and refuses one that does not mean work.
@@ -68,6 +70,9 @@ func (o *Options) prepare() (err error) {
 	}
 	o.Metric.Server = o.Prometheus
 	if o.Metric, err = withFlags(o.MetricText, o.Metric); err != nil {
+		return err
+	}
+	if o.token, err = readToken(o.PrometheusToken, o.Prometheus); err != nil {
 		return err
 	}
 	if o.Metric.Kind == profiling.IPC && !o.NoSpin {

@@ -80,7 +80,7 @@ func (p *profile) ofCommand(ctx context.Context, s profiling.State) (r profiling
 	if p.o.DryRun {
 		return p.report(s, "planned"), nil
 	}
-	c := &command{argv: p.o.Command, meter: newMeter(s.Job.Metric), job: s.Job, timeout: p.o.Timeout, start: startLive}
+	c := &command{argv: p.o.Command, meter: newMeter(s.Job.Metric, p.o.token), job: s.Job, timeout: p.o.Timeout, start: startLive}
 	c.meter.lookBack = p.o.Warm
 	s, err = p.o.measure(ctx, s, p.list, c, subjectOf(s.Job), p.stderr)
 	return p.end(s, err)

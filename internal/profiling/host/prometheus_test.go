@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -47,7 +48,7 @@ func promMeter(t *testing.T, server, query string) *meter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newMeter(m)
+	return newMeter(m, "")
 }
 
 func TestPrometheusMeter(t *testing.T) {
@@ -85,6 +86,57 @@ func TestPrometheusHostile(t *testing.T) {
 	defer page.Close()
 	if _, err := promMeter(t, page.URL, "x").over(context.Background(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "not from a Prometheus") {
 		t.Errorf("a page: %v", err)
+	}
+}
+
+// One that asks for a token gets it, and a wrong one is told. A token goes nowhere in clear text but
+// to this host.
+func TestPrometheusToken(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer s3cret" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"7"]}]}}`)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	token, err := readToken(write("good", "s3cret\n"), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := promMeter(t, server.URL, "rate(x[$for])")
+	if _, err := m.over(t.Context(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "--prometheus-token") {
+		t.Errorf("without a token: %v", err)
+	}
+	m.token = token
+	if got, err := m.over(t.Context(), time.Millisecond); err != nil || got != 7 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for name, c := range map[string][3]string{
+		"in clear text": {"s3cret", "http://prometheus.example:9090", "with https"},
+		"no server":     {"s3cret", "", "--prometheus"},
+		"empty":         {"\n", "https://prometheus.example", "want one word"},
+		"two lines":     {"a\nb", "https://prometheus.example", "want one word"},
+		"long":          {strings.Repeat("a", mostToken+1), "https://prometheus.example", "--prometheus-token"},
+	} {
+		if _, err := readToken(write(name, c[0]), c[1]); err == nil || !strings.Contains(err.Error(), c[2]) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v, want %q", name, err, c[2])
+		}
+	}
+	if _, err := readToken(filepath.Join(dir, "none"), server.URL); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if got, err := readToken("", "http://prometheus.example"); got != "" || err != nil {
+		t.Errorf("none: %q, %v", got, err)
 	}
 }
 
@@ -130,7 +182,7 @@ func TestFileStopped(t *testing.T) {
 	if err := os.Chtimes(file, old, old); err != nil {
 		t.Fatal(err)
 	}
-	m := newMeter(profiling.Metric{Kind: profiling.File, Arg: file})
+	m := newMeter(profiling.Metric{Kind: profiling.File, Arg: file}, "")
 	m.wait = unix.Sleep
 	if _, err := m.over(context.Background(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "stopped reporting") {
 		t.Errorf("%v", err)

@@ -68,7 +68,7 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 	if err != nil {
 		return nil, exit.BadInput(err)
 	}
-	w := &workload{id: id, meter: newMeter(o.Metric), rate: o.Rate, profile: o.Profile, move: moveLive}
+	w := &workload{id: id, meter: newMeter(o.Metric, o.token), rate: o.Rate, profile: o.Profile, move: moveLive}
 	w.meter.wait, w.meter.lookBack = w.wait, o.Warm
 	beside := agent.Beside{Dir: o.State}
 	if err := beside.Look(); err != nil {
