@@ -144,3 +144,71 @@ func mannWhitney(n, m int) []float64 {
 	}
 	return ways
 }
+
+// PairedRatio is RatioOf where value i and base i were measured one after the other, so that what
+// drifts is nearly the same in both.
+//
+//  1. The ratio of each pair, and the geometric mean of each two of these n ratios (and of each with
+//     itself). Their median is the estimate (Hodges and Lehmann, 1963, of logarithms).
+//  2. The interval is Tukey's: from the k-th smallest to the k-th largest of these means, the
+//     inversion of Wilcoxon's signed rank test (Hollander and Wolfe, Nonparametric Statistical
+//     Methods, 3.3). It assumes that a pair's logarithm is as likely above the true one as below it:
+//     so it is where every other pair is in the other order, whatever the load's drift.
+//  3. The largest k is taken whose coverage is at least Nominal. Below 6 pairs there is no such k:
+//     the interval is then from the smallest to the largest, with the coverage that this has.
+func PairedRatio(values, base []float64) (r Ratio, ok bool) {
+	n := len(values)
+	if n == 0 || n != len(base) {
+		return Ratio{}, false
+	}
+	ratios := make([]float64, n)
+	for i, v := range values {
+		if !(v > 0) || !(base[i] > 0) {
+			return Ratio{}, false
+		}
+		ratios[i] = v / base[i]
+	}
+	means := make([]float64, 0, n*(n+1)/2)
+	for i, x := range ratios {
+		for _, y := range ratios[i:] {
+			means = append(means, math.Sqrt(x)*math.Sqrt(y)) // 1
+		}
+	}
+	slices.Sort(means)
+	r.Value = middle(means)
+	if n > 1 {
+		k, coverage := tukey(n) // 2
+		r.CI = Interval{Low: means[k-1], High: means[len(means)-k], Coverage: coverage}
+	}
+	return r, true
+}
+
+// mostPairs bounds the exact count of the signed rank distribution.
+const mostPairs = 60
+
+// tukey returns k ≥ 1, and the coverage of the interval between the k-th smallest and the k-th
+// largest mean: 1 − 2 P(T < k) (3).
+func tukey(n int) (k int, coverage float64) {
+	if n > mostPairs {
+		const z = 1.959964 // 97.5th percentile
+		mean, sd := float64(n*(n+1))/4, math.Sqrt(float64(n*(n+1)*(2*n+1))/24)
+		return max(1, int(math.Floor(mean-z*sd))), Nominal
+	}
+	half := n * (n + 1) / 2
+	ways := make([]float64, half+1) // P(T = t): of 2^n signs, as a share
+	ways[0] = 1
+	for rank := 1; rank <= n; rank++ {
+		for t := half; t >= 0; t-- {
+			ways[t] /= 2
+			if t >= rank {
+				ways[t] += ways[t-rank] / 2
+			}
+		}
+	}
+	k, below := 1, ways[0]
+	for k < (half+1)/2 && 2*(below+ways[k]) <= 1-Nominal {
+		below += ways[k]
+		k++
+	}
+	return k, 1 - 2*below
+}

@@ -135,6 +135,93 @@ func TestDecisionRatioCoverage(t *testing.T) {
 	}
 }
 
+// The counts of signed ranks match an enumeration of all signs, and the tables of textbooks.
+func TestDecisionSignedRanks(t *testing.T) {
+	for n, k := range map[int]int{2: 1, 5: 1, 6: 1, 8: 4, 10: 9, 12: 14, 15: 26, 20: 53, 30: 138} {
+		got, coverage := tukey(n)
+		if got != k || (coverage >= Nominal) != (n > 5) {
+			t.Errorf("%d pairs: k %d, coverage %.4f, want %d", n, got, coverage, k)
+		}
+		if n > 12 {
+			continue
+		}
+		fewer := 0
+		for signs := range 1 << n {
+			sum := 0
+			for i := range n {
+				sum += (signs >> i & 1) * (i + 1)
+			}
+			if sum < k {
+				fewer++
+			}
+		}
+		if want := 1 - 2*float64(fewer)/math.Pow(2, float64(n)); math.Abs(coverage-want) > 1e-12 {
+			t.Errorf("%d pairs: coverage %v, want %v", n, coverage, want)
+		}
+	}
+	exact, _ := tukey(mostPairs)
+	if normal, _ := tukey(mostPairs + 1); normal < exact || normal > exact+40 {
+		t.Errorf("k jumps from %d to %d where the count ends", exact, normal)
+	}
+}
+
+// Pairs in alternating order hold the ratio under a drift that hides it from RatioOf.
+func TestDecisionPairedCoverage(t *testing.T) {
+	const factor = 0.9
+	for _, n := range []int{3, 6, 8, 20, 70} {
+		for _, rise := range []float64{0, 0.6} { // of the load, from begin to end
+			rng := rand.New(rand.NewPCG(uint64(n), 4))
+			held, said, wrong, found := 0, 0.0, 0, 0
+			for range simulations / 2 {
+				a, b := make([]float64, n), make([]float64, n)
+				for i := range n {
+					first, second := &a[i], &b[i]
+					if i%2 == 1 {
+						first, second = second, first
+					}
+					for j, x := range []*float64{first, second} {
+						*x = (1 + rise*float64(2*i+j)/float64(2*n)) * math.Exp(0.02*rng.NormFloat64())
+					}
+				}
+				if r, _ := PairedRatio(a, b); r.Differs() {
+					wrong++
+				}
+				for i := range a {
+					a[i] *= factor
+				}
+				r, _ := PairedRatio(a, b)
+				if said = r.CI.Coverage; r.CI.Has(factor) {
+					held++
+				}
+				if r.Differs() {
+					found++
+				}
+			}
+			share := func(n int) float64 { return float64(n) / (simulations / 2) }
+			if share(held) < said-0.02 || n >= 6 && said < Nominal || share(wrong) > 0.06 {
+				t.Errorf("%d pairs, a rise of %v: %.3f held the ratio, %.3f said; %.3f differ where nothing does", n, rise, share(held), said, share(wrong))
+			}
+			if n >= 6 && share(found) < 0.95 {
+				t.Errorf("%d pairs, a rise of %v: found in %.3f", n, rise, share(found))
+			}
+		}
+	}
+}
+
+func TestDecisionPairs(t *testing.T) {
+	for name, c := range map[string][2][]float64{"none": {nil, nil}, "one is missing": {{1, 2}, {1}}, "nothing": {{1, 0}, {1, 1}}, "no number": {{1, math.NaN()}, {1, 1}}} {
+		if _, ok := PairedRatio(c[0], c[1]); ok {
+			t.Errorf("%s: a ratio", name)
+		}
+	}
+	if r, ok := PairedRatio([]float64{2}, []float64{1}); !ok || r.CI.Known() || math.Abs(r.Value-2) > 1e-12 {
+		t.Errorf("one pair: %+v", r)
+	}
+	if r, ok := PairedRatio([]float64{2e200, 2, 2e-200, 2, 2, 2}, []float64{1e200, 1, 1e-200, 1, 1, 1}); !ok || !r.Differs() || math.Abs(r.Value-2) > 1e-9 {
+		t.Errorf("large and small pairs: %+v", r)
+	}
+}
+
 func TestDecisionRatio(t *testing.T) {
 	if _, ok := RatioOf([]float64{1, 0}, []float64{1}); ok {
 		t.Error("a ratio of nothing")

@@ -5,6 +5,8 @@ package profiling
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"homenode/internal/experiment"
 	"homenode/internal/machine"
@@ -120,9 +122,24 @@ type Gain struct {
 	CI    experiment.Interval `json:"interval,omitzero"`
 }
 
-// gainOf compares costs: what is lower is better.
-func gainOf(bound, unbound []float64) (g Gain) {
-	r, ok := experiment.RatioOf(bound, unbound)
+// leastPairs is from how many repeats on neighbours are compared: fewer pairs show nothing with 95 %,
+// where all with all may.
+const leastPairs = 6
+
+// gainOf compares the costs of each repeat in the two arms: what is lower is better. A repeat of
+// which one arm is unknown is left out.
+func gainOf(costs [2]map[int]float64) (g Gain) {
+	var bound, unbound []float64
+	for _, repeat := range slices.Sorted(maps.Keys(costs[Bound])) {
+		if x, ok := costs[Unbound][repeat]; ok {
+			bound, unbound = append(bound, costs[Bound][repeat]), append(unbound, x)
+		}
+	}
+	compare := experiment.PairedRatio
+	if len(bound) < leastPairs {
+		compare = experiment.RatioOf
+	}
+	r, ok := compare(bound, unbound)
 	if !ok {
 		return g
 	}
@@ -148,30 +165,27 @@ func (g Gain) shown() Shown {
 	return ShownNothing
 }
 
-// times are the times of an operation in an arm: 1 / speed. keep says which repeats count.
-func (s State) times(arm int, keep func(repeat int) bool) (all []float64) {
-	for _, x := range s.Samples {
-		if x.Placement == arm && keep(x.Repeat) {
-			all = append(all, 1/x.Speed)
-		}
-	}
-	return all
+// times are the times of an operation by arm and repeat: 1 / speed. keep says which repeats count.
+func (s State) times(keep func(repeat int) bool) [2]map[int]float64 {
+	return s.costs(keep, func(x Sample) float64 { return 1 / x.Speed })
 }
 
 // cpuTimes are CPU times of an operation. They are unknown where the speed is not operations per
 // second, or CPU time was not read.
-func (s State) cpuTimes(arm int, keep func(repeat int) bool) (all []float64) {
-	if s.Job.Metric.LowerIsBetter || s.Job.Metric.Kind == IPC {
-		return nil
+func (s State) cpuTimes(keep func(repeat int) bool) (all [2]map[int]float64) {
+	unread := slices.ContainsFunc(s.Samples, func(x Sample) bool { return keep(x.Repeat) && x.Features.CPU == nil })
+	if s.Job.Metric.LowerIsBetter || s.Job.Metric.Kind == IPC || unread {
+		return all
 	}
+	return s.costs(keep, func(x Sample) float64 { return *x.Features.CPU / x.Speed })
+}
+
+func (s State) costs(keep func(repeat int) bool, of func(Sample) float64) [2]map[int]float64 {
+	all := [2]map[int]float64{{}, {}}
 	for _, x := range s.Samples {
-		if x.Placement != arm || !keep(x.Repeat) {
-			continue
+		if keep(x.Repeat) {
+			all[x.Placement][x.Repeat] = of(x)
 		}
-		if x.Features.CPU == nil {
-			return nil
-		}
-		all = append(all, *x.Features.CPU/x.Speed)
 	}
 	return all
 }
@@ -216,11 +230,11 @@ func NewTrialReport(s State, outcome, why string) TrialReport {
 			r.Speeds[arm] = &sum
 		}
 	}
-	r.Time = gainOf(s.times(Bound, every), s.times(Unbound, every))
-	r.CPUTime = gainOf(s.cpuTimes(Bound, every), s.cpuTimes(Unbound, every))
+	r.Time = gainOf(s.times(every))
+	r.CPUTime = gainOf(s.cpuTimes(every))
 	for i := range r.Halves {
 		keep := s.half(i == 1)
-		r.Halves[i] = gainOf(s.times(Bound, keep), s.times(Unbound, keep))
+		r.Halves[i] = gainOf(s.times(keep))
 	}
 	r.Shown = r.Time.shown()
 	if s.Before != nil {

@@ -29,7 +29,7 @@ func TrialRow(s State, n TrialNames) (row gain.Row, ok bool) {
 		Windows: int32(len(s.Samples)), Neighbours: int32(s.Before.Neighbours),
 		GainLatency: pointer(first.Get()), GainLatencyAgain: pointer(again.Get()),
 	}
-	row.GainCPU = pointer(gainOf(s.cpuTimes(Bound, s.half(false)), s.cpuTimes(Unbound, s.half(false))).Value.Get())
-	row.GainCPUAgain = pointer(gainOf(s.cpuTimes(Bound, s.half(true)), s.cpuTimes(Unbound, s.half(true))).Value.Get())
+	row.GainCPU = pointer(gainOf(s.cpuTimes(s.half(false))).Value.Get())
+	row.GainCPUAgain = pointer(gainOf(s.cpuTimes(s.half(true))).Value.Get())
 	return row, true
 }
