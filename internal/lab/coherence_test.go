@@ -38,7 +38,7 @@ const (
 
 // alone takes CPUs offline for the rest of a test: siblings of those that it counts. They share
 // an L2, and a task that the guest's scheduler puts on one for some milliseconds evicts much
-// of what is handed over (of 512,000 lines 11,906 at most in 14 runs; 1,766 with siblings offline).
+// of what is handed over (of 512,000 lines 11,906 at most in 16 runs, and 1,766 in 8 with siblings offline).
 func alone(t *testing.T, g *Guest, cpus ...int) {
 	t.Helper()
 	set := func(online int) {

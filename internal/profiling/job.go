@@ -124,9 +124,10 @@ type Look struct {
 	Speed    float64  `json:"speed_per_s"`
 	Features Features `json:"features"`
 	// CPUOfNode is what it uses of a node's CPUs, the fewest of a node; Busy what is used of the
-	// host's.
+	// host's, Idlest of those of the node that is used least.
 	CPUOfNode  *float64 `json:"cpu_of_node_ratio,omitempty"`
 	Busy       *float64 `json:"server_busy_ratio,omitempty"`
+	Idlest     *float64 `json:"idlest_node_busy_ratio,omitempty"`
 	Neighbours int      `json:"neighbours"` // other workloads of the host
 }
 

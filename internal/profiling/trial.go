@@ -283,5 +283,24 @@ func LookAt(m machine.Machine, w *window.Window, f Figures) Look {
 		l.CPUOfNode = pointer(*f.Features.CPU/node, true)
 	}
 	l.Busy = pointer(busy/all, known && all > 0)
+	l.Idlest = pointer(Idlest(w))
 	return l
+}
+
+// Idlest is the use of the CPUs of the node that is used least: what room a binding finds at best.
+// Unknown (false) where that of a node with CPUs is.
+func Idlest(w *window.Window) (used float64, known bool) {
+	used = 1
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.CPUs.IsEmpty() {
+			continue
+		}
+		busy, ok := n.CPUBusy.Get()
+		if !ok {
+			return 0, false
+		}
+		used, known = min(used, busy/float64(n.CPUs.Len())), true
+	}
+	return used, known
 }

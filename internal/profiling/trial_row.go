@@ -25,7 +25,7 @@ func TrialRow(s State, n TrialNames) (row gain.Row, ok bool) {
 	row = gain.Row{
 		Server: gain.Hashed("server", n.Host), Service: gain.Hashed("service", n.Application), Replica: gain.Hashed("replica", n.Host+"\x00"+n.Workload),
 		Kind: n.Kind, Source: s.Job.Source, Machine: s.Job.Machine, Seed: s.Job.Seed,
-		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI, CPUOfNode: s.Before.CPUOfNode, Busy: s.Before.Busy,
+		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI, CPUOfNode: s.Before.CPUOfNode, Busy: s.Before.Busy, Idlest: s.Before.Idlest,
 		Windows: int32(len(s.Samples)), Neighbours: int32(s.Before.Neighbours),
 		GainLatency: pointer(first.Get()), GainLatencyAgain: pointer(again.Get()),
 	}

@@ -189,11 +189,18 @@ func TestLookAt(t *testing.T) {
 	cpu := 1.0
 	w := window.Window{Nodes: []window.Node{{CPUs: set.FromCPUs(0, 1), CPUBusy: unit.Measured(1.0, "")}, {CPUs: set.FromCPUs(2, 3), CPUBusy: unit.Measured(2.0, "")}}}
 	l := LookAt(m, &w, Figures{Speed: 3, Features: Features{CPU: &cpu}})
-	if l.Busy == nil || *l.Busy != 0.75 || l.CPUOfNode == nil || *l.CPUOfNode != 1/m.FewestCPUs() {
+	if l.Busy == nil || *l.Busy != 0.75 || l.Idlest == nil || *l.Idlest != 0.5 || l.CPUOfNode == nil || *l.CPUOfNode != 1/m.FewestCPUs() {
 		t.Errorf("%+v", l)
 	}
+	w.Nodes = append(w.Nodes, window.Node{CPUBusy: unit.UnknownValue[float64]("it has no CPUs")})
+	if v, ok := Idlest(&w); !ok || v != 0.5 {
+		t.Errorf("beside a node without CPUs the idlest is %v used", v)
+	}
+	if _, ok := Idlest(&window.Window{}); ok {
+		t.Error("without nodes one is idle")
+	}
 	w.Nodes[1].CPUBusy = unit.UnknownValue[float64]("no")
-	if l = LookAt(m, &w, Figures{Speed: 3}); l.Busy != nil || l.CPUOfNode != nil {
+	if l = LookAt(m, &w, Figures{Speed: 3}); l.Busy != nil || l.Idlest != nil || l.CPUOfNode != nil {
 		t.Errorf("%+v", l)
 	}
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/model.sh test
 
-testdata/trials.parquet: all replicas of 96 services of 'homenode-lab sim trials --fleets 48
+testdata/trials.parquet: all replicas of 128 services of 'homenode-lab sim trials --fleets 48
 --servers 10 --seed 1 --machine dual-skylake', chosen at random.
 """
 
@@ -63,7 +63,7 @@ class Data(unittest.TestCase):
         cases = {
             "its kind is not given, not homenode-trials": self.table.replace_schema_metadata({}),
             "its kind is homenode-fleet, not homenode-trials": self.about(kind="homenode-fleet"),
-            "schema 2 is newer than 1": self.about(schema="2.1"),
+            "schema 3 is newer than 2": self.about(schema="3.1"),
             "its schema is x, not a number": self.about(schema="x"),
             "it has no rows": self.table.slice(0, 0),
             "it has no column npmr_ratio": self.table.drop_columns(["npmr_ratio"]),

@@ -92,9 +92,10 @@ const (
 	MPKI      = "llc_misses_per_kilo_instruction"
 	CPUOfNode = "cpu_of_node_ratio"
 	Busy      = "server_busy_ratio"
+	Idlest    = "idlest_node_busy_ratio"
 )
 
-var names = []string{MBW, MSR, NPMR, RMBR, CPU, IPC, MPKI, CPUOfNode, Busy}
+var names = []string{MBW, MSR, NPMR, RMBR, CPU, IPC, MPKI, CPUOfNode, Busy, Idlest}
 
 // Model predicts gains.
 type Model struct {

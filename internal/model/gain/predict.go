@@ -74,7 +74,7 @@ func (m *Model) scaleOf(x []float32) float64 {
 // the host, too, which a fleet does not know of a service. With less they say anything.
 func (p Prediction) Enough() bool {
 	for _, name := range p.Unknown {
-		if name != CPUOfNode && name != Busy {
+		if name != CPUOfNode && name != Busy && name != Idlest {
 			return false
 		}
 	}
@@ -92,6 +92,7 @@ var words = map[string]func(v float64) string{
 	MPKI:      func(v float64) string { return fmt.Sprintf("reads memory %.1f times in 1,000 instructions", v) },
 	CPUOfNode: func(v float64) string { return fmt.Sprintf("needs %.0f%% of a node's CPUs", 100*v) },
 	Busy:      func(v float64) string { return fmt.Sprintf("is on servers that are %.0f%% busy", 100*v) },
+	Idlest:    func(v float64) string { return fmt.Sprintf("finds nodes at least %.0f%% busy", 100*v) },
 }
 
 // Reason says in words what speaks for the gain, and what against it.

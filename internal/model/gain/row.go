@@ -13,7 +13,7 @@ import (
 )
 
 // RowSchema is the version of Row's columns.
-const RowSchema = 1
+const RowSchema = 2
 
 // KindRows is what a file of Row says that it is.
 const KindRows = "homenode-trials"
@@ -40,9 +40,10 @@ type Row struct {
 	IPC  *float64 `parquet:"ipc_instructions_per_cycle,optional"`
 	MPKI *float64 `parquet:"llc_misses_per_kilo_instruction,optional"`
 	// CPUOfNode is what it uses of a node's CPUs, the fewest of a node; Busy what all workloads use of
-	// the server's.
+	// the server's, Idlest of those of the node that is used least.
 	CPUOfNode *float64 `parquet:"cpu_of_node_ratio,optional"`
 	Busy      *float64 `parquet:"server_busy_ratio,optional"`
+	Idlest    *float64 `parquet:"idlest_node_busy_ratio,optional"`
 
 	Windows    int32 `parquet:"windows_compared"`
 	Neighbours int32 `parquet:"neighbours"` // other workloads of the server

@@ -114,7 +114,7 @@ func TestTrialFile(t *testing.T) {
 	}
 	mbw, msr, npmr, rmbr, cpu, ipc, mpki := 1e9, 0.4, 0.9, 0.5, 1.5, 0.8, 12.0
 	f := profiling.Features{MBW: &mbw, MSR: &msr, NPMR: &npmr, RMBR: &rmbr, CPU: &cpu, IPC: &ipc, LLCMPKI: &mpki}
-	s := profiling.State{Schema: 1, Before: &profiling.Look{Speed: 100, Features: f, CPUOfNode: &cpu, Busy: &msr, Neighbours: 3}, Job: profiling.Job{
+	s := profiling.State{Schema: 1, Before: &profiling.Look{Speed: 100, Features: f, CPUOfNode: &cpu, Busy: &msr, Idlest: &msr, Neighbours: 3}, Job: profiling.Job{
 		Machine: "fake, 2 nodes, 4 CPUs", Source: profiling.Measured, Workload: "/db", VCPUs: 1, Metric: profiling.Metric{Kind: profiling.File, Arg: "/x"}, For: time.Second, Repeats: 4, Seed: 1, Placements: profiling.CandidatesOf(l),
 	}}
 	for _, r := range s.Job.Runs() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"homenode/internal/model/gain"
+	"homenode/internal/profiling"
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/runner"
@@ -107,6 +108,7 @@ type effects map[string]*comparison
 type once struct {
 	features   map[string]*means
 	busy       mean
+	idlest     mean
 	alone, all effects
 }
 
@@ -188,6 +190,7 @@ func (j *trial) look(w window.Window, o *once) {
 		o.features[wl.ID].addWindow(wl, w.Length)
 	}
 	o.busy.add(used/j.plan.Host.CPUs, true)
+	o.idlest.add(profiling.Idlest(&w))
 }
 
 func byID(all []sim.Truth) map[string]sim.Truth {
@@ -263,7 +266,7 @@ func (j *trial) row(id string, both [2]once) (gain.Row, bool) {
 		Server: hash(c.Seed, "server", fmt.Sprint(j.server)), Service: hash(c.Seed, "service", service), Replica: hash(c.Seed, "replica", id),
 		Kind: kind, Source: gain.Simulator, Machine: c.Machine.Origin, Seed: c.Seed, Generator: GeneratorVersion,
 		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI,
-		Busy: both[0].busy.value(), Windows: int32(both[0].alone[id].windows), Neighbours: int32(len(j.specs) - 1),
+		Busy: both[0].busy.value(), Idlest: both[0].idlest.value(), Windows: int32(both[0].alone[id].windows), Neighbours: int32(len(j.specs) - 1),
 		GainLatencyTrue: latency(both[0].alone[id]),
 	}
 	if f.CPU != nil {

@@ -44,7 +44,7 @@ func TestTrialsAreReproducible(t *testing.T) {
 		}
 		for _, r := range rows {
 			for what, v := range map[string]*float64{
-				"MBW": r.MBW, "MSR": r.MSR, "NPMR": r.NPMR, "RMBR": r.RMBR, "CPU": r.CPU, "CPU of node": r.CPUOfNode, "busy": r.Busy,
+				"MBW": r.MBW, "MSR": r.MSR, "NPMR": r.NPMR, "RMBR": r.RMBR, "CPU": r.CPU, "CPU of node": r.CPUOfNode, "busy": r.Busy, "idlest": r.Idlest,
 				"gain": r.GainLatency, "again": r.GainLatencyAgain, "true gain": r.GainLatencyTrue,
 			} {
 				if v == nil {

@@ -167,7 +167,7 @@ def unknowns(trials: Trials, machines: str) -> str:
         "Features are means over 30 minutes. Those of one window are noisier.",
         "A replica outside the range of a feature, as the manifest has it, is not like the training rows.",
         f"Below {CLIPPED_AT} all gains are the same to it.",
-        "Replicas of one server are in both parts when services are held out: server_busy_ratio is nearly the same for them.",
+        "Replicas of one server are in both parts when services are held out: server_busy_ratio and idlest_node_busy_ratio are nearly the same for them.",
     ]
     return "<ul>" + "".join(f"<li>{html.escape(t)}</li>" for t in texts) + "</ul>"
 

@@ -16,7 +16,7 @@ from ..data import BadData, Floats, Texts
 
 Floats32 = npt.NDArray[np.float32]
 
-SCHEMA = 1
+SCHEMA = 2
 KIND = "homenode-trials"
 # MAO's four counters: memory bandwidth, and the ratios of internal/window.
 PAPER = ("mbw_bytes_per_s", "msr_ratio", "npmr_ratio", "rmbr_ratio")
@@ -28,6 +28,7 @@ FEATURES = (
     "llc_misses_per_kilo_instruction",
     "cpu_of_node_ratio",
     "server_busy_ratio",
+    "idlest_node_busy_ratio",
 )
 LABEL, AGAIN = "gain_latency_ratio", "gain_latency_again_ratio"
 NAMES = ("service_hash", "replica_hash", "kind", "source", "machine")

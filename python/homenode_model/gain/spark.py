@@ -18,7 +18,7 @@ import xgboost as xgb
 
 from ..data import BadData
 from .data import CLIPPED_AT, FEATURES, LABEL
-from .fit import FIXED, OF_HOST, Found
+from .fit import FIXED, OF_HOST, UNKNOWN_WEIGHT, Found
 
 # Tasks that fit one booster together, each on its part of the rows.
 WORKERS = 2
@@ -51,6 +51,7 @@ def boost(paths: list[Path], found: Found, master: str) -> xgb.Booster:
         regressor = SparkXGBRegressor(
             features_col=list(FEATURES),
             label_col="label",
+            weight_col="weight",
             num_workers=WORKERS,
             n_estimators=found.trees,
             learning_rate=FIXED["eta"],
@@ -80,4 +81,5 @@ def rows(read: Any) -> Any:
     number = f.pmod(f.xxhash64("replica_hash"), f.lit(len(FEATURES)))
     one = [f.when(number == at, unknown).otherwise(f.col(name)).alias(name) for at, name in enumerate(FEATURES)]
     host = [(unknown if name in OF_HOST else f.col(name)).alias(name) for name in FEATURES]
-    return whole.union(whole.select("replica_hash", "label", *one)).union(whole.select("replica_hash", "label", *host))
+    less = whole.select("replica_hash", "label", *one).union(whole.select("replica_hash", "label", *host))
+    return whole.withColumn("weight", f.lit(1.0)).union(less.withColumn("weight", f.lit(UNKNOWN_WEIGHT)))
