@@ -116,7 +116,7 @@ const quiet = "echo 86400000 > /sys/kernel/mm/transparent_hugepage/khugepaged/sc
 
 const lookAround = `
 for p in /proc/[0-9]*; do
-	[ $p != /proc/$$ ] && readlink $p/exe > /dev/null && echo "program $(tr '\0' ' ' < $p/cmdline)"
+	[ $p != /proc/$$ ] && [ $p != /proc/1 ] && readlink $p/exe > /dev/null && echo "program $(tr '\0' ' ' < $p/cmdline)"
 done
 homenode-load status | grep -o '"asked":"[a-z]*"'
 echo "CPUs $(cat /sys/devices/system/cpu/online)"
