@@ -110,11 +110,14 @@ func TestTrialShows(t *testing.T) {
 		t.Error("more than one in twenty shows what is not there")
 	}
 	// The load rises by 60 % over a trial.
-	for bound, want := range map[float64]Shown{1.2: ShownGain, 1.1: ShownGain, 0.9: ShownLoss, 0.6: ShownLoss} {
-		if n := count(bound); n[want] < 350 || n[ShownGain]+n[ShownLoss] > n[want] {
-			t.Errorf("%v times as fast: %v", bound, n)
-		} else {
-			t.Logf("%v times as fast: %v", bound, n)
+	for _, c := range []struct {
+		bound float64
+		shown Shown
+		least int
+	}{{1.5, ShownGain, 390}, {1.2, ShownGain, 390}, {1.1, ShownGain, 350}, {0.9, ShownLoss, 350}, {0.6, ShownLoss, 390}} {
+		n := count(c.bound)
+		if t.Logf("%v times as fast: %v", c.bound, n); n[c.shown] < c.least || n[ShownGain]+n[ShownLoss] > n[c.shown] {
+			t.Errorf("want %q in %d, and never the other", c.shown, c.least)
 		}
 	}
 }
