@@ -26,7 +26,7 @@ type PlanReport struct {
 	Margin    float64              `json:"margin_ratio"`
 	Stages    []float64            `json:"stage_ratios"`
 	Bound     []int                `json:"stage_bound_counts"`
-	Fit       FitReport            `json:"fit"`
+	Fit       deploy.Fit           `json:"fit"`
 	Shortest  time.Duration        `json:"shortest_ns"`
 	Longest   time.Duration        `json:"longest_ns"`
 	Local     unit.Opt[unit.Ratio] `json:"local_ratio"`
@@ -35,19 +35,10 @@ type PlanReport struct {
 	Expected  *sensitivity.Service `json:"prediction,omitempty"` // of a model of gains, if one was given
 }
 
-// FitReport is how many replicas would fit on single nodes of their hosts, all at once: estimated from
-// mean CPU time and memory at last.
-type FitReport struct {
-	Replicas int `json:"replica_count"`
-	Fitting  int `json:"fitting_count"`
-	Unknown  int `json:"unknown_count"` // of replicas: how large they or their nodes are
-	Hosts    int `json:"host_count"`
-}
-
 func planReport(p deploy.Proposal, expected *sensitivity.Service) PlanReport {
 	plan := p.Rollout.State.Plan
 	return PlanReport{
-		Service: plan.Service, Indicator: p.Rollout.Indicator, How: p.Rollout.How, Replicas: len(plan.Replicas), Hosts: p.Hosts, Without: p.Without, Fit: FitReport{p.Fit.Replicas, p.Fit.Fitting, p.Fit.Unknown, p.Fit.Hosts},
+		Service: plan.Service, Indicator: p.Rollout.Indicator, How: p.Rollout.How, Replicas: len(plan.Replicas), Hosts: p.Hosts, Without: p.Without, Fit: p.Fit,
 		Margin: plan.Margin, Stages: plan.Stages, Bound: p.Bounds, Shortest: p.Time[0], Longest: p.Time[1], Local: p.Local, Gain: p.Gain, GainHow: p.GainHow, Expected: expected,
 	}
 }

@@ -95,37 +95,48 @@ func RatioOf(values, base []float64) (r Ratio, ok bool) {
 	if len(ratios) == 0 {
 		return Ratio{}, false
 	}
+	k, coverage := moses(len(values), len(base)) // 2
+	return between(ratios, k, coverage), true
+}
+
+// between is the median of some ratios, and the interval between the k-th smallest and the k-th
+// largest of them. It sorts them. One alone has no interval.
+func between(ratios []float64, k int, coverage float64) (r Ratio) {
 	slices.Sort(ratios)
 	r.Value = middle(ratios)
-	k, coverage := moses(len(values), len(base)) // 2
 	if len(ratios) > 1 {
 		r.CI = Interval{Low: ratios[k-1], High: ratios[len(ratios)-k], Coverage: coverage}
 	}
-	return r, true
+	return r
 }
 
 // moses returns k ≥ 1, and the coverage of the interval between the k-th smallest
 // and the k-th largest ratio: 1 − 2 P(U < k) (3).
 func moses(n, m int) (k int, coverage float64) {
 	if n*m > mostExact {
-		return mosesNormal(n, m)
+		return rankNormal(float64(n*m)/2, math.Sqrt(float64(n*m*(n+m+1))/12))
 	}
-	ways := mannWhitney(n, m)
+	return rankExact(mannWhitney(n, m))
+}
+
+// rankExact returns the largest k ≥ 1 for which the statistic is below k or above its mirror with 1 −
+// Nominal at most, and the probability that it is not. ways are the weights of its values, from 0 on.
+func rankExact(ways []float64) (k int, coverage float64) {
 	all := 0.0
 	for _, w := range ways {
 		all += w
 	}
 	k, below := 1, ways[0]
-	for k < (n*m+1)/2 && 2*(below+ways[k]) <= (1-Nominal)*all {
+	for k < len(ways)/2 && 2*(below+ways[k]) <= (1-Nominal)*all {
 		below += ways[k]
 		k++
 	}
 	return k, 1 - 2*below/all
 }
 
-func mosesNormal(n, m int) (k int, coverage float64) {
+// rankNormal is rankExact for a statistic that is nearly normal.
+func rankNormal(mean, sd float64) (k int, coverage float64) {
 	const z = 1.959964 // 97.5th percentile
-	mean, sd := float64(n*m)/2, math.Sqrt(float64(n*m*(n+m+1))/12)
 	return max(1, int(math.Floor(mean-z*sd))), Nominal
 }
 
@@ -174,13 +185,8 @@ func PairedRatio(values, base []float64) (r Ratio, ok bool) {
 			means = append(means, math.Sqrt(x)*math.Sqrt(y)) // 1
 		}
 	}
-	slices.Sort(means)
-	r.Value = middle(means)
-	if n > 1 {
-		k, coverage := tukey(n) // 2
-		r.CI = Interval{Low: means[k-1], High: means[len(means)-k], Coverage: coverage}
-	}
-	return r, true
+	k, coverage := tukey(n) // 2
+	return between(means, k, coverage), true
 }
 
 // mostPairs bounds the exact count of the signed rank distribution.
@@ -190,9 +196,7 @@ const mostPairs = 60
 // largest mean: 1 − 2 P(T < k) (3).
 func tukey(n int) (k int, coverage float64) {
 	if n > mostPairs {
-		const z = 1.959964 // 97.5th percentile
-		mean, sd := float64(n*(n+1))/4, math.Sqrt(float64(n*(n+1)*(2*n+1))/24)
-		return max(1, int(math.Floor(mean-z*sd))), Nominal
+		return rankNormal(float64(n*(n+1))/4, math.Sqrt(float64(n*(n+1)*(2*n+1))/24))
 	}
 	half := n * (n + 1) / 2
 	ways := make([]float64, half+1) // P(T = t): of 2^n signs, as a share
@@ -205,10 +209,5 @@ func tukey(n int) (k int, coverage float64) {
 			}
 		}
 	}
-	k, below := 1, ways[0]
-	for k < (half+1)/2 && 2*(below+ways[k]) <= 1-Nominal {
-		below += ways[k]
-		k++
-	}
-	return k, 1 - 2*below
+	return rankExact(ways)
 }

@@ -116,20 +116,11 @@ type Chooser struct {
 
 // Run goes on until the context ends.
 func (c *Chooser) Run(ctx context.Context) {
-	ticker := time.NewTicker(chooseEvery)
-	defer ticker.Stop()
-	for {
-		limited, stop := context.WithTimeout(ctx, chooseLimit)
-		if err := c.Tick(limited); err != nil && ctx.Err() == nil {
-			c.say("", err.Error())
-		}
-		stop()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	deploy.Every(ctx, chooseEvery, c.Log, "rollouts are not started", func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, chooseLimit)
+		defer stop()
+		return c.Tick(ctx)
+	})
 }
 
 // Tick looks at all services once.
@@ -138,12 +129,9 @@ func (c *Chooser) Tick(ctx context.Context) error {
 	if err != nil {
 		return err // a file that cannot be read may be of any service
 	}
-	had, under := map[string]bool{}, 0
+	had, under := map[string]bool{}, deploy.UnderWay(all)
 	for _, one := range all {
 		had[one.Service()] = true
-		if !one.State.Ended() {
-			under++
-		}
 	}
 	if under >= c.Rules.AtOnce {
 		return nil
@@ -217,7 +205,7 @@ func (c *Chooser) start(ctx context.Context, s sensitivity.Service) (why string,
 	return "", nil
 }
 
-// say logs what is new about a service; "": about all of them.
+// say logs what is new about a service.
 func (c *Chooser) say(service, why string) {
 	if c.said == nil {
 		c.said = map[string]string{}
@@ -226,9 +214,5 @@ func (c *Chooser) say(service, why string) {
 		return
 	}
 	c.said[service] = why
-	if service == "" {
-		c.Log.Error("rollouts are not started", "error", why)
-		return
-	}
 	c.Log.Info("rollout not started", "service", service, "why", why)
 }

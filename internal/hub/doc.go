@@ -10,5 +10,7 @@
 // waits is bounded by the number of requests: with a slow store, further agents are told to
 // come back later, and they keep their batches.
 //
+// Beside that, a Chooser starts rollouts of what is on a list, worth it and fits.
+//
 // Not for: questions and pages (beside it in cmd/homenode-hub), or making certificates (ca).
 package hub

@@ -74,7 +74,7 @@ func (f *fleet) Ask(_ context.Context, q store.Question) (store.Table, error) {
 	return t, f.err
 }
 
-// roomy is a host with place for its one replica.
+// roomy is a host with room for its one replica.
 func roomy(topic store.Topic) store.Table {
 	if topic == store.Nodes {
 		return nodesTable([]any{int64(0), 16.0, 64e9}, []any{int64(1), 16.0, 64e9})

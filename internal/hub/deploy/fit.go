@@ -18,13 +18,14 @@ import (
 	"homenode/internal/store"
 )
 
-// Fit says whether a service's replicas fit on single nodes of their hosts, all of them at once.
+// Fit says whether a service's replicas fit on single nodes of their hosts, all of them at once:
+// estimated from mean CPU time and memory at last.
 type Fit struct {
-	Replicas int // that were looked at
-	Fitting  int
-	Unknown  int // of Replicas: nothing says how large they or their nodes are
-	Hosts    int // that were looked at
-	AllHosts int // that run it
+	Replicas int `json:"replica_count"` // that were looked at
+	Fitting  int `json:"fitting_count"`
+	Unknown  int `json:"unknown_count"`  // of Replicas: nothing says how large they or their nodes are
+	Hosts    int `json:"host_count"`     // that were looked at
+	AllHosts int `json:"all_host_count"` // that run it
 }
 
 // LeastFit is the share of replicas that must fit for a hub to start a rollout by itself: what does

@@ -27,7 +27,7 @@ func loadsTable(rows ...[]any) store.Table {
 	return table([]string{"service", "cpus", "anon_by_node", "file_by_node", "bound"}, rows)
 }
 
-// What fits is what single nodes have place for, all at once, beside what is bound. What has no
+// What fits is what single nodes have room for, all at once, beside what is bound. What has no
 // known size does not fit.
 func TestFit(t *testing.T) {
 	two := nodesTable([]any{int64(0), 8.0, 10e9}, []any{int64(1), 8.0, 10e9})

@@ -330,12 +330,13 @@ func (f *Folder) sweep() {
 // ended makes place for it, unless it was vetoed.
 func (f *Folder) Start(ctx context.Context, r Rollout, a Asked, most int) error {
 	return f.change(ctx, r.Service(), func(old Rollout, err error) (*Rollout, error) {
-		if n := f.underWay(); most > 0 && n >= most {
+		all, _ := f.All() // one that cannot be read gives no orders
+		if n := UnderWay(all); most > 0 && n >= most {
 			return nil, fmt.Errorf("%s under way, at most %d may be", render.Count(n, "rollout"), most)
 		}
 		switch {
 		case errors.Is(err, ErrNone):
-			if all, _ := f.All(); len(all) >= mostRollouts {
+			if len(all) >= mostRollouts {
 				return nil, fmt.Errorf("there are %d rollouts: forget some that have ended", len(all))
 			}
 		case err != nil:
@@ -352,9 +353,8 @@ func (f *Folder) Start(ctx context.Context, r Rollout, a Asked, most int) error 
 	})
 }
 
-// underWay counts rollouts that have not ended.
-func (f *Folder) underWay() (n int) {
-	all, _ := f.All() // one that cannot be read gives no orders
+// UnderWay counts rollouts that have not ended.
+func UnderWay(all []Rollout) (n int) {
 	for _, one := range all {
 		if !one.State.Ended() {
 			n++

@@ -39,11 +39,11 @@ type Runner struct {
 }
 
 // Run goes on until the context ends.
-func (r *Runner) Run(ctx context.Context) { tick(ctx, r.Log, "rollouts", r.Tick) }
+func (r *Runner) Run(ctx context.Context) { Every(ctx, tickEvery, r.Log, "rollouts", r.Tick) }
 
-// tick does something every ten seconds until the context ends. The same error is logged once.
-func tick(ctx context.Context, log *slog.Logger, what string, do func(context.Context) error) {
-	ticker := time.NewTicker(tickEvery)
+// Every does something now and after each period until the context ends. The same error is logged once.
+func Every(ctx context.Context, period time.Duration, log *slog.Logger, what string, do func(context.Context) error) {
+	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	said := ""
 	for {

@@ -123,7 +123,7 @@ func (w *Webhook) post(ctx context.Context, m Message) error {
 // Run tells what was not told yet, until the context ends. It is apart from the runner: a webhook
 // that hangs holds up nothing.
 func (w *Webhook) Run(ctx context.Context, f *Folder, now func() time.Time, log *slog.Logger) {
-	tick(ctx, log, "webhook", func(ctx context.Context) error { return w.Tick(ctx, f, now) })
+	Every(ctx, tickEvery, log, "webhook", func(ctx context.Context) error { return w.Tick(ctx, f, now) })
 }
 
 // Tick tells of each rollout the oldest event that was not told.

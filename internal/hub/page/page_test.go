@@ -185,6 +185,10 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %d, want %d", target, got.Code, want)
 		}
 	}
+	broken := Handler(Options{Store: f, Now: func() time.Time { return noon }, Model: func() (*gain.Model, error) { return nil, errors.New("the model is damaged\x1b") }})
+	if got := get(broken, "/gains"); got.Code != http.StatusInternalServerError || !strings.Contains(got.Body.String(), "the model is damaged") || strings.Contains(got.Body.String(), "\x1b") {
+		t.Errorf("%d: %s", got.Code, got.Body)
+	}
 	slow := Handler(Options{Store: stuck{}, Now: func() time.Time { return noon }, Timeout: time.Millisecond})
 	if got := get(slow, "/"); got.Code != http.StatusGatewayTimeout || !strings.Contains(got.Body.String(), "choose a shorter time") {
 		t.Errorf("%d: %s", got.Code, got.Body)
