@@ -84,7 +84,7 @@ func serve(ctx context.Context, c hub.Config, stderr io.Writer, started func(age
 	if c.Rollouts.Model != "" {
 		model = &hub.ModelFile{Manifest: c.Rollouts.Model}
 		if _, err := model.Get(); err != nil {
-			return exit.BadInput(err)
+			return exit.BadInput(fmt.Errorf("rollouts.model: %w", err))
 		}
 	}
 	if err := addPages(mux, h, s, rollouts, model, c); err != nil {
