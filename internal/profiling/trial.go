@@ -274,33 +274,10 @@ func (s State) starved() string {
 // LookAt makes a look of the window of the whole host in which figures were measured.
 func LookAt(m machine.Machine, w *window.Window, f Figures) Look {
 	l := Look{Speed: f.Speed, Features: f.Features, Neighbours: max(0, len(w.Workloads)-1)}
-	all, busy, known := 0.0, 0.0, true
-	for i := range w.Nodes {
-		b, ok := w.Nodes[i].CPUBusy.Get()
-		busy, all, known = busy+b, all+float64(w.Nodes[i].CPUs.Len()), known && ok
-	}
+	use := w.Use()
 	if node := m.FewestCPUs(); f.Features.CPU != nil && node > 0 {
 		l.CPUOfNode = pointer(*f.Features.CPU/node, true)
 	}
-	l.Busy = pointer(busy/all, known && all > 0)
-	l.Idlest = pointer(Idlest(w))
+	l.Busy, l.Idlest = pointer(use.Host.Get()), pointer(use.Idlest.Get())
 	return l
-}
-
-// Idlest is the use of the CPUs of the node that is used least: what room a binding finds at best.
-// Unknown (false) where that of a node with CPUs is.
-func Idlest(w *window.Window) (used float64, known bool) {
-	used = 1
-	for i := range w.Nodes {
-		n := &w.Nodes[i]
-		if n.CPUs.IsEmpty() {
-			continue
-		}
-		busy, ok := n.CPUBusy.Get()
-		if !ok {
-			return 0, false
-		}
-		used, known = min(used, busy/float64(n.CPUs.Len())), true
-	}
-	return used, known
 }

@@ -196,12 +196,6 @@ func TestLookAt(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	w.Nodes = append(w.Nodes, window.Node{CPUBusy: unit.UnknownValue[float64]("it has no CPUs")})
-	if v, ok := Idlest(&w); !ok || v != 0.5 {
-		t.Errorf("beside a node without CPUs the idlest is %v used", v)
-	}
-	if _, ok := Idlest(&window.Window{}); ok {
-		t.Error("without nodes one is idle")
-	}
 	w.Nodes[1].CPUBusy = unit.UnknownValue[float64]("no")
 	if l = LookAt(m, &w, Figures{Speed: 3}); l.Busy != nil || l.Idlest != nil || l.CPUOfNode != nil {
 		t.Errorf("%+v", l)

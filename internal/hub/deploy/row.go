@@ -83,6 +83,7 @@ func (r Rollout) row(number func(column string) (float64, bool)) gain.Row {
 		Server: gain.Hashed("rollout", r.Service()+r.Began.UTC().String()), Service: name, Replica: gain.Hashed("rollout of", r.Service()+r.Began.UTC().String()), Kind: name,
 		Source: source, Machine: "fleet", Seed: r.State.Plan.Seed,
 		MBW: some(gain.MBW), MSR: some(gain.MSR), NPMR: some(gain.NPMR), RMBR: some(gain.RMBR), CPU: some(gain.CPU), IPC: some(gain.IPC), MPKI: some(gain.MPKI),
+		CPUOfNode: some(gain.CPUOfNode), Busy: some(gain.Busy), Idlest: some(gain.Idlest),
 		Windows:     int32(e.Bin - r.firstBin()),
 		GainLatency: saved(e.Evidence.Halves[0]), GainLatencyAgain: saved(e.Evidence.Halves[1]),
 	}

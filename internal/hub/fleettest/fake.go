@@ -26,7 +26,7 @@ type Fake struct {
 var columns = map[store.Topic]string{
 	store.Services:  "service instances hosts local_ratio:1 local_how cpu_s:s traffic_bytes:bytes saved_ratio:1 saved_cpu_s:s saved_how unbound_ratio:1 last cpu_how traffic_how",
 	store.Gain:      "service instances cpu_s:s local_ratio:1 local_how saved_ratio:1 saved_cpu_s:s saved_how cpu_how",
-	store.Features:  "service instances hosts mbw_bytes_per_s:bytes/s traffic_how msr_ratio:1 ipc_instructions_per_cycle llc_misses_per_kilo_instruction cycles_how npmr_ratio:1 pages_how rmbr_ratio:1 local_how cpu_cpus:CPUs cpu_how bound_ratio:1 approved",
+	store.Features:  "service instances hosts mbw_bytes_per_s:bytes/s traffic_how msr_ratio:1 ipc_instructions_per_cycle llc_misses_per_kilo_instruction cycles_how npmr_ratio:1 pages_how rmbr_ratio:1 local_how cpu_cpus:CPUs cpu_how cpu_of_node_ratio:1 server_busy_ratio:1 idlest_node_busy_ratio:1 server_how bound_ratio:1 approved",
 	store.Instances: "host workload name local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s bound_ratio:1 last cpu_how traffic_how",
 	store.Workloads: "workload service name bound cpu_by_node:CPUs anon_by_node:bytes local_ratio:1 local_how cpus:CPUs traffic_bytes_per_s:bytes/s last cpu_how traffic_how",
 	store.Hosts:     "host apart_ratio:1 apart_how remote_ratio:1 remote_how nodes workloads bound_workloads last",
@@ -157,7 +157,7 @@ func (f *Fake) featureRows(q store.Question) (all [][]any) {
 			remote = 1 - local
 		}
 		x := spread(float64(s) + 21)
-		all = append(all, []any{r[0], r[1], r[2], 5e8 + 4e9*x, "measured", 0.05 + 0.6*x, 2 - x, 1 + 20*x, "measured", 0.3 + 0.6*x, "measured", remote, r[4], 1 + 4*x, "measured", 0.0, false})
+		all = append(all, []any{r[0], r[1], r[2], 5e8 + 4e9*x, "measured", 0.05 + 0.6*x, 2 - x, 1 + 20*x, "measured", 0.3 + 0.6*x, "measured", remote, r[4], 1 + 4*x, "measured", (1 + 4*x) / 24, 0.1 + 0.4*x, 0.05 + 0.3*x, "measured", 0.0, false})
 	}
 	return all
 }

@@ -71,7 +71,7 @@ func (m *Model) scaleOf(x []float32) float64 {
 }
 
 // Enough says whether as much is known as in the trials: models are trained on rows without what is of
-// the host, too, which a fleet does not know of a service. With less they say anything.
+// the host, too, which is unknown where the use of one of its nodes is. With less they say anything.
 func (p Prediction) Enough() bool {
 	for _, name := range p.Unknown {
 		if name != CPUOfNode && name != Busy && name != Idlest {

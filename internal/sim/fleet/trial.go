@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"homenode/internal/model/gain"
-	"homenode/internal/profiling"
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/runner"
@@ -190,7 +189,7 @@ func (j *trial) look(w window.Window, o *once) {
 		o.features[wl.ID].addWindow(wl, w.Length)
 	}
 	o.busy.add(used/j.plan.Host.CPUs, true)
-	o.idlest.add(profiling.Idlest(&w))
+	o.idlest.add(w.Use().Idlest.Get())
 }
 
 func byID(all []sim.Truth) map[string]sim.Truth {

@@ -20,7 +20,7 @@ const (
 	day        = 86400 << 32 // of attempts
 )
 
-// first is schema version 1.
+// first is the first schema version that is read, tables.Unreleased + 1.
 func first() []string {
 	all := []string{
 		"CREATE TABLE IF NOT EXISTS events (at Int64, host String, type String, workload String, service String, kind String, nodes String, dry_run UInt8, state String, rule String, sentence String, attempt UInt64) ENGINE = MergeTree PARTITION BY intDiv(at, 2592000000) ORDER BY (at, host)",
@@ -66,11 +66,17 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.db.QueryRowContext(ctx, "SELECT max(version) FROM schema").Scan(&version); err != nil {
 		return fmt.Errorf("%s: %w", at, err)
 	}
-	if int(version) > len(migrations) {
-		return fmt.Errorf("%s: its schema is version %d, and this program knows versions up to %d: use a newer program", at, version, len(migrations))
+	newest := tables.Unreleased + len(migrations)
+	switch {
+	case int(version) > newest:
+		return fmt.Errorf("%s: its schema is version %d, and this program knows versions up to %d: use a newer program", at, version, newest)
+	case version == 0:
+		version = tables.Unreleased
+	case version <= tables.Unreleased:
+		return fmt.Errorf("%s: its schema is version %d, of a development version: start with an empty database", at, version)
 	}
-	for ; int(version) < len(migrations); version++ {
-		for _, statement := range append(migrations[version], fmt.Sprintf("INSERT INTO schema (version) SELECT toUInt32(%d)", version+1)) {
+	for ; int(version) < newest; version++ {
+		for _, statement := range append(migrations[version-tables.Unreleased], fmt.Sprintf("INSERT INTO schema (version) SELECT toUInt32(%d)", version+1)) {
 			if err := s.run(ctx, statement); err != nil {
 				return fmt.Errorf("%s: migrate it to schema %d: %w", at, version+1, err)
 			}

@@ -310,13 +310,13 @@ var windowColumns = "series, place, host, workload, service, owner, name, at, " 
 // blocksOf are the rows of batches, by table.
 func blocksOf(batches []store.Batch, attempt uint64) (windows, nodes, events block) {
 	for _, b := range batches {
-		place := hash(b.Host)
+		place, servers := hash(b.Host), tables.ServersOf(b)
 		for _, w := range b.Windows {
 			r := windows.row()
 			r.u64(hash(b.Host, w.Workload), place)
 			r.text(b.Host, w.Workload, w.Service, w.Owner, w.Name)
 			r.i64(tables.Millis(w.At))
-			r.f64(tables.OfWindow(w)...)
+			r.f64(tables.OfWindow(w, servers[tables.Millis(w.At)])...)
 			r.text(tables.LastOf(w)...)
 			r.u64(attempt)
 		}

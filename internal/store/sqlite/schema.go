@@ -14,7 +14,7 @@ import (
 // application is the file's PRAGMA application_id: "hnsd".
 const application = 0x686e7364
 
-// migrations take a file from each schema version to the next. One that was released stays as it is.
+// migrations take a file from each schema version to the next, the first from nothing. One that was released stays as it is.
 var migrations = []string{first()}
 
 // A row's id is its time and its series (a workload as its host described it) or place (a node):
@@ -31,7 +31,7 @@ func idOf(ms int64) int64 { return min(max(ms, 0), mostMillis) << seriesBits }
 
 var dictionaries = map[string]string{"windows": "series", "nodes": "places"}
 
-// first is schema version 1.
+// first is the first schema version that is read, tables.Unreleased + 1.
 func first() string {
 	var b strings.Builder
 	b.WriteString(`
@@ -95,11 +95,17 @@ func migrate(ctx context.Context, db *sql.DB, path string) error {
 	if objects > 0 && app != application {
 		return fmt.Errorf("open status database %s: it is a database of another program: name another file", path)
 	}
-	if version > len(migrations) {
-		return fmt.Errorf("open status database %s: its schema is version %d, and this program knows versions up to %d: use a newer program", path, version, len(migrations))
+	newest := tables.Unreleased + len(migrations)
+	switch {
+	case version > newest:
+		return fmt.Errorf("open status database %s: its schema is version %d, and this program knows versions up to %d: use a newer program", path, version, newest)
+	case version == 0 && objects == 0:
+		version = tables.Unreleased
+	case version <= tables.Unreleased:
+		return fmt.Errorf("open status database %s: its schema is version %d, of a development version: move it away and start with an empty one", path, version)
 	}
-	for ; version < len(migrations); version++ {
-		script := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", migrations[version], version+1, application)
+	for ; version < newest; version++ {
+		script := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", migrations[version-tables.Unreleased], version+1, application)
 		if _, err := db.ExecContext(ctx, script); err != nil {
 			return fmt.Errorf("open status database %s: migrate it to schema %d: %w", path, version+1, err)
 		}

@@ -39,6 +39,7 @@ func TestStore(t *testing.T) { storetest.Run(t, open) }
 func TestOpenRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"newer":   {"PRAGMA user_version = 99", "version 99"},
+		"older":   {"PRAGMA user_version = 1", "version 1, of a development version"},
 		"foreign": {"PRAGMA application_id = 7", "another program"},
 	} {
 		path := filepath.Join(t.TempDir(), "x.db")
@@ -81,7 +82,7 @@ func TestSQLReadsOnly(t *testing.T) {
 		}
 	}
 	table, err := s.SQL(t.Context(), "SELECT user_version, (SELECT journal_mode FROM pragma_journal_mode) FROM pragma_user_version", 1)
-	if err != nil || fmt.Sprint(table.Rows) != "[[1 wal]]" {
+	if err != nil || fmt.Sprint(table.Rows) != "[[2 wal]]" {
 		t.Errorf("afterwards: %v, %v", table.Rows, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -187,12 +187,13 @@ func (a *adding) batch(b store.Batch) (isNew bool, err error) {
 			return false, err
 		}
 	}
+	servers := tables.ServersOf(b)
 	for _, w := range b.Windows {
 		series, err := a.id("series", []string{"host", "workload", "service", "owner", "name"}, b.Host, w.Workload, w.Service, w.Owner, w.Name)
 		if err != nil {
 			return false, err
 		}
-		if err := a.row("windows", series, tables.Millis(w.At), tables.OfWindow(w), tables.LastOf(w)); err != nil {
+		if err := a.row("windows", series, tables.Millis(w.At), tables.OfWindow(w, servers[tables.Millis(w.At)]), tables.LastOf(w)); err != nil {
 			return false, err
 		}
 	}

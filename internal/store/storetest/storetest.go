@@ -39,6 +39,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
+// nodeCPUs is how many each node of Batches has.
+const nodeCPUs = 8
+
 // Batches are windows of a seed: workloads × rounds of 10 s, in batches of a host and a minute.
 func Batches(seed uint64, workloads, rounds int) []store.Batch {
 	r := rand.New(rand.NewPCG(seed, 24))
@@ -49,7 +52,7 @@ func Batches(seed uint64, workloads, rounds int) []store.Batch {
 			for round := first; round < min(first+6, rounds); round++ {
 				at := Start.Add(time.Duration(round) * 10 * time.Second)
 				for node := range 2 {
-					b.Nodes = append(b.Nodes, store.Node{At: at, Length: 10 * time.Second, Node: node, CPUs: 8, Busy: unit.Some(float64(h+1) * float64(node+1)), Memory: unit.Some(unit.GiB), Free: unit.Some(unit.MiB), BusyHow: unit.HowModelled, MemoryHow: unit.HowMeasured})
+					b.Nodes = append(b.Nodes, store.Node{At: at, Length: 10 * time.Second, Node: node, CPUs: nodeCPUs, Busy: unit.Some(float64(h+1) * float64(node+1)), Memory: unit.Some(unit.GiB), Free: unit.Some(unit.MiB), BusyHow: unit.HowModelled, MemoryHow: unit.HowMeasured})
 				}
 				for w := h; w < workloads; w += 2 {
 					b.Windows = append(b.Windows, Window(r, at, w))

@@ -49,15 +49,34 @@ func topicAnswers(t *testing.T, s store.Store, batches []store.Batch) {
 		"mbw_bytes_per_s": func(w store.Window) unit.Opt[float64] { return w.MBW },
 		"npmr_ratio":      func(w store.Window) unit.Opt[float64] { return ratioOf(w.NPMR) },
 		"rmbr_ratio":      func(w store.Window) unit.Opt[float64] { return ratioOf(w.RMBR) },
+		"cpu_of_node_ratio": func(w store.Window) unit.Opt[float64] {
+			cpu, ok := w.CPU.Get()
+			return unit.OptOf(cpu/nodeCPUs, ok)
+		},
+		"server_busy_ratio":      func(w store.Window) unit.Opt[float64] { return unit.Some(3 * busyOn(w) / (2 * nodeCPUs)) },
+		"idlest_node_busy_ratio": func(w store.Window) unit.Opt[float64] { return unit.Some(busyOn(w) / nodeCPUs) },
 	} {
 		if got, want := Cell(t, features, 0, name), meanOf(batches, "service-1", of); !near(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
+	if got := Cell(t, features, 0, "server_how"); got != "modelled" {
+		t.Errorf("how busy its hosts are is %v", got)
+	}
 	w := Ask(t, s, store.Question{Topic: store.Workloads, From: Start, Until: end(batches), Host: "host-1", Sort: "workload", Ascending: true})
 	if Cell(t, w, 0, "workload") != "/demo/1" || Cell(t, w, 0, "cpu_by_node") != "1 0.5" || Cell(t, w, 0, "anon_by_node") != "1048576 2097152" || Cell(t, w, 0, "local_from") != "perf" {
 		t.Errorf("workloads: %v", w.Rows[0])
 	}
+}
+
+// busyOn is what Batches says of the first node of a window's host: host-0 has the workloads of even
+// numbers. The second node is twice as busy.
+func busyOn(w store.Window) float64 {
+	n := 0
+	if _, err := fmt.Sscanf(w.Workload, "/demo/%d", &n); err != nil {
+		panic(err)
+	}
+	return float64(n%2 + 1)
 }
 
 func ratioOf(v unit.Opt[unit.Ratio]) unit.Opt[float64] {

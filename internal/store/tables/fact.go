@@ -10,7 +10,11 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/store"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
+
+// Unreleased is the newest schema version of a store that no release had: such a store is refused.
+const Unreleased = 1
 
 // noHow is the code of a figure that is not there: more than any unit.Source, so that the
 // least code of a sum is that of its weakest part.
@@ -28,7 +32,8 @@ var WindowColumns = []string{
 	"mbw_x_s", "mbw_known_s", "stalled_cpu_s", "stalled_known_cpu_s",
 	"npmr_x_s", "npmr_known_s", "rmbr_x_s", "rmbr_known_s",
 	"anon_byte_s", "file_byte_s", "memory_known_s",
-	"cpu_how", "cycles_how", "traffic_how", "latency_how", "pages_how",
+	"of_node_x_s", "of_node_known_s", "server_busy_x_s", "idlest_busy_x_s", "server_known_s",
+	"cpu_how", "cycles_how", "traffic_how", "latency_how", "pages_how", "server_how",
 }
 
 // NodeColumns are the sums of nodes' rows.
@@ -69,8 +74,40 @@ func number[T ~float64 | ~int64 | ~uint64](v unit.Opt[T]) unit.Opt[float64] {
 	return unit.OptOf(float64(x), ok)
 }
 
-// OfWindow is a window's row.
-func OfWindow(w store.Window) Fact {
+// Server is what a window's host had while it was measured.
+type Server struct {
+	window.Use
+	How unit.Source // of the weakest node's
+}
+
+// ServersOf are a batch's, by the end of the period, as Millis. A model of gains learns from what is
+// busy beside a workload, and a join of windows and nodes would read both in every question.
+func ServersOf(b store.Batch) map[int64]Server {
+	nodes := map[int64][]store.Node{}
+	for _, n := range b.Nodes {
+		at := Millis(n.At)
+		nodes[at] = append(nodes[at], n)
+	}
+	all := make(map[int64]Server, len(nodes))
+	for at, of := range nodes {
+		s := Server{How: unit.HowMeasured}
+		s.Use = window.UseOf(func(yield func(int, unit.Opt[float64]) bool) {
+			for _, n := range of {
+				if n.CPUs > 0 {
+					s.How = min(s.How, n.BusyHow)
+				}
+				if !yield(n.CPUs, n.Busy) {
+					return
+				}
+			}
+		})
+		all[at] = s
+	}
+	return all
+}
+
+// OfWindow is a window's row; on is its host at the time.
+func OfWindow(w store.Window, on Server) Fact {
 	s := w.Length.Seconds()
 	f := make(Fact, 0, len(WindowColumns))
 	pair := func(v unit.Opt[float64], weight float64) {
@@ -96,7 +133,15 @@ func OfWindow(w store.Window) Fact {
 	pair(number(w.RMBR), s)
 	anon, file := total(w.AnonByNode), total(w.FileByNode)
 	f = append(f, anon*s, file*s, when(len(w.AnonByNode) > 0))
-	return append(f, code(w.CPUHow), code(w.CyclesHow), code(w.TrafficHow), code(w.LatencyHow), code(w.PagesHow))
+	cpu, known := w.CPU.Get()
+	pair(unit.OptOf(cpu/float64(on.Fewest), known && on.Fewest > 0), s)
+	host, known := on.Host.Get()
+	f = append(f, host*s, on.Idlest.Or(0)*s, when(known))
+	serverHow := unit.HowUnknown
+	if known {
+		serverHow = on.How
+	}
+	return append(f, code(w.CPUHow), code(w.CyclesHow), code(w.TrafficHow), code(w.LatencyHow), code(w.PagesHow), code(serverHow))
 }
 
 // code is how a figure is known, as columns have it.

@@ -44,12 +44,17 @@ type Exported struct {
 	RMBR         *float64 `parquet:"rmbr_ratio,optional"`
 	Anon         *float64 `parquet:"anon_bytes,optional"`
 	File         *float64 `parquet:"file_bytes,optional"`
+	// Of its host: see the columns of 'features'.
+	CPUOfNode *float64 `parquet:"cpu_of_node_ratio,optional"`
+	Busy      *float64 `parquet:"server_busy_ratio,optional"`
+	Idlest    *float64 `parquet:"idlest_node_busy_ratio,optional"`
 
 	CPUHow     string `parquet:"cpu_how,dict"`
 	CyclesHow  string `parquet:"cycles_how,dict"` // of instructions, stall cycles and MSR, too
 	TrafficHow string `parquet:"traffic_how,dict"`
 	LatencyHow string `parquet:"latency_how,dict"`
 	PagesHow   string `parquet:"pages_how,dict"` // anon, file, NPMR
+	ServerHow  string `parquet:"server_how,dict"`
 }
 
 // Levels are a plan's pieces for an export: raw rows where they are kept, then minutes, then hours.
@@ -99,7 +104,8 @@ func (l Level) Row(k Key, f Fact) Exported {
 		MBW: quotient("mbw_x_s", "mbw_known_s"), MSR: quotient("stalled_cpu_s", "stalled_known_cpu_s"),
 		NPMR: quotient("npmr_x_s", "npmr_known_s"), RMBR: quotient("rmbr_x_s", "rmbr_known_s"),
 		Anon: quotient("anon_byte_s", "memory_known_s"), File: quotient("file_byte_s", "memory_known_s"),
-		CPUHow: howName(c["cpu_how"]), CyclesHow: howName(c["cycles_how"]), TrafficHow: howName(c["traffic_how"]), LatencyHow: howName(c["latency_how"]), PagesHow: howName(c["pages_how"]),
+		CPUOfNode: quotient("of_node_x_s", "of_node_known_s"), Busy: quotient("server_busy_x_s", "server_known_s"), Idlest: quotient("idlest_busy_x_s", "server_known_s"),
+		CPUHow: howName(c["cpu_how"]), CyclesHow: howName(c["cycles_how"]), TrafficHow: howName(c["traffic_how"]), LatencyHow: howName(c["latency_how"]), PagesHow: howName(c["pages_how"]), ServerHow: howName(c["server_how"]),
 	}
 	if e.Length > 0 {
 		e.Bound, e.Approved = c["bound_s"]/e.Length, c["approved_s"]/e.Length

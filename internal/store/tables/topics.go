@@ -234,10 +234,14 @@ var topics = map[store.Topic]topic{
 			{store.Column{Name: "llc_misses_per_kilo_instruction", About: "DRAM reads of 1,000 instructions"}, "CASE WHEN t_reads > 0 AND t_instructions > 0 THEN 1000 * t_reads / t_instructions ELSE NULL END", figure}, cyclesHow,
 			{store.Column{Name: "npmr_ratio", Unit: "1", About: "NPMR: anonymous memory / all of its memory"}, over("npmr_x_s", "npmr_known_s"), figure}, known("pages_how", "its memory"),
 			{store.Column{Name: "rmbr_ratio", Unit: "1", About: "RMBR: remote / all DRAM reads"}, over("rmbr_x_s", "rmbr_known_s"), figure}, ratioHow,
-			in("CPUs", named(cpus, "cpu_cpus")), cpuHow, boundPart, approved,
+			in("CPUs", named(cpus, "cpu_cpus")), cpuHow,
+			{store.Column{Name: "cpu_of_node_ratio", Unit: "1", About: "CPU time by that of all CPUs of a node, the fewest of a node of its host, mean of a workload"}, over("of_node_x_s", "of_node_known_s"), figure},
+			{store.Column{Name: "server_busy_ratio", Unit: "1", About: "use of all CPUs of its hosts"}, over("server_busy_x_s", "server_known_s"), figure},
+			{store.Column{Name: "idlest_node_busy_ratio", Unit: "1", About: "use of the CPUs of the node that is used least, of its hosts: what room a binding finds at best"}, over("idlest_busy_x_s", "server_known_s"), figure},
+			known("server_how", "the use of its hosts' CPUs"), boundPart, approved,
 		},
 		rows: func(a asked) string {
-			return a.byServiceOf(forUsual+" mbw_x_s mbw_known_s npmr_x_s npmr_known_s rmbr_x_s rmbr_known_s pages_how", "instances", "hosts")
+			return a.byServiceOf(forUsual+" mbw_x_s mbw_known_s npmr_x_s npmr_known_s rmbr_x_s rmbr_known_s pages_how of_node_x_s of_node_known_s server_busy_x_s idlest_busy_x_s server_known_s server_how", "instances", "hosts")
 		},
 	},
 	store.Hosts: {
