@@ -52,7 +52,7 @@ type sender struct {
 
 func newSender(t *testing.T, dir, spool string) *sender {
 	t.Helper()
-	o, err := outbox.New(outboxOf(dir, "host", spool), slog.New(slog.DiscardHandler))
+	o, err := outbox.New(outboxOf(dir, "host", spool), slog.New(slog.DiscardHandler), outbox.Clock{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func beHub(dir string) error {
 // spool has. With first 0 it only sends what an earlier one left, and ends.
 func beAgent(dir string, first int) error {
 	c := outboxOf(dir, "host", filepath.Join(dir, "spool"))
-	o, err := outbox.New(c, slog.New(slog.DiscardHandler))
+	o, err := outbox.New(c, slog.New(slog.DiscardHandler), outbox.Clock{})
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (s *simulated) runAgent(ctx context.Context, dir, host string, rounds uint6
 	if h := v.Status.Hub; v.Status.Rounds != rounds || h == nil || len(h.Dropped) > 0 {
 		return fmt.Errorf("%s: %d rounds, hub %+v", host, v.Status.Rounds, h)
 	}
-	o, err := outbox.New(c.Hub, log)
+	o, err := outbox.New(c.Hub, log, outbox.Clock{})
 	if err != nil {
 		return err
 	}

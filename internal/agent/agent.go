@@ -46,11 +46,13 @@ type Options struct {
 	// changed.
 	Relog func(LogConfig)
 	// Play replaces this host as the source of windows. Nothing is acted upon
-	// then, and no hub hears of it.
+	// then, and no hub hears of it. Steps for a simulated host, a control.Applier, go to it.
 	Play Reader
 	// PlayToHub sends what is played to the configuration's hub all the same. Its certificate
 	// must be that of a host that exists only here.
 	PlayToHub bool
+	// HubClock is what sending and orders go by; the zero value is the host's clock.
+	HubClock outbox.Clock
 	// Handed is what the program before this one handed over, in the same process; nil: it
 	// was started anew.
 	Handed []byte

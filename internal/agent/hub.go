@@ -23,7 +23,7 @@ func (a *Agent) openOutbox() error {
 	if !a.o.Config.Hub.On() {
 		return nil
 	}
-	o, err := outbox.New(a.o.Config.Hub, a.o.Log)
+	o, err := outbox.New(a.o.Config.Hub, a.o.Log, a.o.HubClock)
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}

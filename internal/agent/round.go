@@ -129,6 +129,9 @@ func (a *Agent) arrange() {
 	l.World, l.Policy, l.Applier = host{a}, control.PolicyFunc(a.decide), a.inOrder()
 	l.Actuate, l.Period = a.o.Config.Actuate, a.o.Config.Period
 	l.Decided, l.Took = a.noteDecided, a.noteStep
+	if played, ok := a.o.Play.(control.Applier); ok {
+		l.Applier = played
+	}
 }
 
 // inOrder takes steps. All page moves of a window together may take one and a half

@@ -20,7 +20,8 @@ import (
 //     own mean, so that one that shows nothing in a bin does not move the measure by its level.
 //  2. A bound replica's bins before are those until it was bound, after those when its washout is over.
 //     The others' change is taken over the first binding.
-//  3. A replica with less than two bins before, or none after, is left out.
+//  3. A replica with less than two bins before, or none after, is left out, and so is one that is to be
+//     bound and never was (Observe).
 func (s State) effects() (bound, others []float64) {
 	var measure []int
 	first := len(s.Seen)
@@ -48,7 +49,7 @@ func (s State) effects() (bound, others []float64) {
 			split = first
 		}
 		change, ok := s.change(i, split, means) // 2
-		if !ok {                                // 3
+		if !ok || s.apart(i) {                  // 3
 			continue
 		}
 		name := s.Plan.Replicas[i].Host

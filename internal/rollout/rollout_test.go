@@ -352,3 +352,63 @@ func TestGainThatGoes(t *testing.T) {
 		t.Errorf("%s: %v", s.Phase, codes(s))
 	}
 }
+
+// Replicas whose hosts refuse to bind them show no effect. They are left out, others take their place, and
+// a gain is completed that would not be told from harm for a day. One that was bound for a moment counts.
+func TestHostsThatRefuse(t *testing.T) {
+	p := plan(24)
+	order := p.Order()
+	refuses := map[int]bool{order[0]: true, order[1]: true} // both of the first host
+	seen := func(s State) []float64 {
+		all := make([]float64, len(s.BoundAt))
+		for i, on := range s.Bound() {
+			if on && !refuses[i] {
+				all[i] = 1
+			}
+		}
+		return all
+	}
+	f := fleet{r: rand.New(rand.NewPCG(1, 1)), effect: -0.15, change: func(_, i int, v unit.Opt[float64]) unit.Opt[float64] { return v }}
+	shown := func(s State) []unit.Opt[float64] {
+		all := f.shown(s)
+		for i := range refuses {
+			if s.BoundAt[i] >= 0 {
+				all[i] = unit.Some(all[i].Or(0) / 0.85)
+			}
+		}
+		return all
+	}
+	s := begin(t, p)
+	for range 200 {
+		if s.Ended() {
+			break
+		}
+		next, observed, wanted := s.Observe(seen(s))
+		if s.BoundCount() == len(p.Replicas) && wanted == len(p.Replicas) && observed != len(p.Replicas)-2 {
+			t.Fatalf("%d of %d were seen bound", observed, wanted)
+		}
+		s, _ = next.Step(shown(s))
+	}
+	if want := []Code{Starts, Replaces, Proven, Widens, Widens, Widens, Complete}; s.Phase != Done || !slices.Equal(codes(s), want) {
+		t.Errorf("%s after %d bins: %v, want %v", s.Phase, len(s.Seen), codes(s), want)
+	}
+	s = begin(t, p)
+	for s.Phase != Widening {
+		s, _ = s.Step(shown(s))
+	}
+	none := make([]float64, len(p.Replicas))
+	if s, _, _ = s.Observe(none); s.apart(order[0]) {
+		t.Error("a replica is left out before its host had the time to bind it")
+	}
+	s, _, _ = s.Watch(shown(s)).Observe(none)
+	if !s.apart(order[0]) {
+		t.Error("a replica that was never bound is compared")
+	}
+	none[order[0]] = 0.01
+	if s, _, _ = s.Observe(none); s.apart(order[0]) || !s.apart(order[1]) {
+		t.Error("one that was bound for a moment is left out")
+	}
+	if s, _, _ = s.Observe(make([]float64, len(p.Replicas))); s.apart(order[0]) {
+		t.Error("one that was bound once is left out")
+	}
+}

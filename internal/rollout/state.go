@@ -28,6 +28,7 @@ type Code string
 const (
 	Starts   Code = "starts"    // the first replicas are bound
 	Widens   Code = "widens"    // more harm than the margin is excluded
+	Replaces Code = "replaces"  // hosts did not bind, and others take their place in the stage
 	Proven   Code = "proven"    // there is a gain
 	Complete Code = "complete"  // all are bound, and the gain is proven
 	Harm     Code = "harm"      // it is slower
@@ -69,6 +70,8 @@ type State struct {
 	Next  int  `json:"next_look_bin"`
 	// BoundAt is the bin from which each replica is bound, in the order of Plan.Replicas; -1: it is not.
 	BoundAt []int `json:"bound_at"`
+	// Obeyed says which replicas were seen bound since they are to be; empty: that was never looked at.
+	Obeyed []bool `json:"seen_bound,omitempty"`
 	// Seen has a logarithm of the indicator for each bin and replica; unknown: the replica showed none.
 	Seen   [][]unit.Opt[float64] `json:"seen"`
 	Events []Event               `json:"events"`
@@ -119,6 +122,37 @@ func (s State) Stop(why Code) (State, []Event) {
 	return s.back(why, nil)
 }
 
+// Observe takes for which share of the next bin each replica was seen bound, before Step takes its
+// indicator, and says how many of those that should be were for most of it.
+//
+//  1. A replica that should be bound and never was, not for a moment, is not compared: its host's own
+//     rules forbid it, say. What it shows is no effect of binding, and one among few would hide what the
+//     others show.
+//  2. Where less than half of those that should be are bound, the rollout is held.
+func (s State) Observe(bound []float64) (next State, observed, wanted int) {
+	s.Obeyed = slices.Clone(s.Obeyed)
+	if s.Obeyed == nil {
+		s.Obeyed = make([]bool, len(s.BoundAt))
+	}
+	for i, at := range s.BoundAt {
+		if s.Obeyed[i] = at >= 0 && (s.Obeyed[i] || bound[i] > 0); at < 0 || at+s.Plan.Washout > len(s.Seen) {
+			continue
+		}
+		wanted++
+		if bound[i] > 0.5 {
+			observed++
+		}
+	}
+	s.Held = 2*observed < wanted
+	return s, observed, wanted
+}
+
+// apart says that a replica is bound by its orders alone.
+func (s State) apart(replica int) bool {
+	at := s.BoundAt[replica]
+	return at >= 0 && at+s.Plan.Washout <= len(s.Seen) && len(s.Obeyed) > 0 && !s.Obeyed[replica]
+}
+
 // Step takes the indicator of every replica in the next bin, unknown where it showed none, and
 // decides. The state that it was given stays as it is.
 //
@@ -131,7 +165,8 @@ func (s State) Stop(why Code) (State, []Event) {
 //  4. A stage that has lasted long enough is widened once more harm than the margin is excluded, unless
 //     bound replicas seem to end more often; the last one that leaves replicas to compare with, once the
 //     gain is proven, and still seen, too.
-//  5. A stage that has lasted too long ends the rollout, by what a look shows then.
+//  5. A stage that is not widened, and in which hosts do not bind, has others in their place.
+//  6. A stage that has lasted too long ends the rollout, by what a look shows then.
 func (s State) Step(shown []unit.Opt[float64]) (State, []Event) {
 	if s.Ended() || len(shown) != len(s.Plan.Replicas) {
 		return s, nil
@@ -214,17 +249,60 @@ func (s State) Evidence() (Evidence, bool) {
 	return judge(bound, others, max(s.Looks, 1))
 }
 
-// late is number 5.
+// late is numbers 5 and 6.
 func (s State) late(e *Evidence) (State, []Event) {
 	switch {
-	case s.Paused || len(s.Seen)-s.Since < s.Plan.Longest:
+	case s.Paused:
 		return s, nil
+	case len(s.Seen)-s.Since < s.Plan.Longest:
+		return s.replace()
 	case s.Held:
 		return s.back(NotBound, e)
 	case e != nil && e.AtMost < s.Plan.Margin && s.lost() > fewLost:
 		return s.back(NoGain, e)
 	}
 	return s.back(NotSafe, e)
+}
+
+// replace binds others in place of those that do not bind.
+func (s State) replace() (State, []Event) {
+	more := s.missing()
+	if s.Held || len(more) == 0 {
+		return s, nil
+	}
+	for _, i := range more {
+		s.BoundAt[i] = len(s.Seen)
+	}
+	s.Next = len(s.Seen) + s.Plan.Washout + 1
+	return s, s.note(Replaces, nil)
+}
+
+// missing are the replicas of the next hosts of the order, until as many bind as the stage should have, on
+// two hosts or more. Hosts to compare with stay.
+func (s State) missing() (more []int) {
+	order := s.Plan.Order()
+	want, left := s.Plan.bound(order, s.Stage), map[string]bool{}
+	binding := map[string]bool{}
+	for _, i := range order {
+		if host := s.Plan.Replicas[i].Host; s.BoundAt[i] < 0 {
+			left[host] = true
+		} else if !s.apart(i) {
+			binding[host] = true
+			want--
+		}
+	}
+	for k := 0; k < len(order) && (want > 0 || len(binding) < 2) && len(left) > leastLeft; {
+		host := s.Plan.Replicas[order[k]].Host
+		for ; k < len(order) && s.Plan.Replicas[order[k]].Host == host; k++ {
+			if left[host] {
+				more = append(more, order[k])
+				binding[host] = true
+				want--
+			}
+		}
+		delete(left, host)
+	}
+	return more
 }
 
 func (s State) last() bool { return s.Stage == len(s.Plan.Stages)-1 }
@@ -255,6 +333,9 @@ func (s State) widen(code Code, e *Evidence) (State, []Event) {
 		if s.BoundAt[i] < 0 {
 			s.BoundAt[i] = len(s.Seen)
 		}
+	}
+	for _, i := range s.missing() {
+		s.BoundAt[i] = len(s.Seen)
 	}
 	return s, s.note(code, e)
 }

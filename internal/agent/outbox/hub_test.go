@@ -172,8 +172,8 @@ func TestAnHourWithoutAHub(t *testing.T) {
 	f := newFleet(t, 1, hub.Options{})
 	f.store.gone.Store(true)
 	var ahead atomic.Int64 // of the agent's clock
-	clock := clock{now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
-		sleep: func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	clock := Clock{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Sleep: func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 			ahead.Add(int64(d))
 			sleep(ctx, min(d, time.Millisecond), wake)
 		}}
@@ -396,7 +396,7 @@ func TestOrders(t *testing.T) {
 	f := newFleet(t, 1, hub.Options{OrdersFile: file})
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	o := &Outbox{c: f.config("db-7"), log: slog.New(slog.DiscardHandler), clock: clock{now, sleep}, client: f.client(f.config("db-7"))}
+	o := &Outbox{c: f.config("db-7"), log: slog.New(slog.DiscardHandler), clock: Clock{now, sleep}, client: f.client(f.config("db-7"))}
 	if err := o.pull(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +455,7 @@ func TestOrdersByHost(t *testing.T) {
 		versions := map[string]bool{}
 		for _, host := range []string{"db-7", "db-8"} {
 			c := f.config(host)
-			out := &Outbox{c: c, log: slog.New(slog.DiscardHandler), clock: clock{time.Now, sleep}, client: f.client(c), spool: open(t, t.TempDir(), 1<<20)}
+			out := &Outbox{c: c, log: slog.New(slog.DiscardHandler), clock: Clock{time.Now, sleep}, client: f.client(c), spool: open(t, t.TempDir(), 1<<20)}
 			b := batchOf("/x")
 			b.Run, b.Number = "r", 1
 			if err := out.spool.Add(packed(t, b)); err != nil {
@@ -504,7 +504,7 @@ func (h hanging) Write(p []byte) (int, error) { <-h.until; return h.file.Write(p
 // A disk that hangs holds up neither the agent's loop, nor what it tells, nor its end.
 func TestHangingDisk(t *testing.T) {
 	c := newFleet(t, 1, hub.Options{}).config("db-7")
-	o, err := newOutbox(c, slog.New(slog.DiscardHandler), clock{time.Now, func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	o, err := newOutbox(c, slog.New(slog.DiscardHandler), Clock{time.Now, func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 		sleep(ctx, min(d, 5*time.Millisecond), wake)
 	}}, nil)
 	if err != nil {
@@ -531,7 +531,7 @@ func TestHangingDisk(t *testing.T) {
 func TestEnrolledAgain(t *testing.T) {
 	f := newFleet(t, 1, hub.Options{})
 	c := f.config("db-7")
-	o, err := newOutbox(c, slog.New(slog.DiscardHandler), clock{time.Now, func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	o, err := newOutbox(c, slog.New(slog.DiscardHandler), Clock{time.Now, func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 		sleep(ctx, min(d, 5*time.Millisecond), wake)
 	}}, nil)
 	if err != nil {
@@ -564,7 +564,7 @@ func TestEnrolledAgain(t *testing.T) {
 func TestRenewIfDue(t *testing.T) {
 	f := newFleet(t, 1, hub.Options{})
 	c := f.config("db-7")
-	o := &Outbox{c: c, log: slog.New(slog.DiscardHandler), clock: clock{time.Now, sleep}, client: f.client(c)}
+	o := &Outbox{c: c, log: slog.New(slog.DiscardHandler), clock: Clock{time.Now, sleep}, client: f.client(c)}
 	has := func() string {
 		b, err := os.ReadFile(c.Certificate)
 		if err != nil {

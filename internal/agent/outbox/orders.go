@@ -44,7 +44,7 @@ func (o *Outbox) Orders() (*Orders, bool) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.inForce(o.clock.now())
+	return o.inForce(o.clock.Now())
 }
 
 func (o *Outbox) inForce(now time.Time) (*Orders, bool) {
@@ -76,7 +76,7 @@ func (o *Outbox) pull(ctx context.Context) error {
 }
 
 func (o *Outbox) follow(m *wirepb.OrdersResponse) {
-	next, err := readOrders(m, o.clock.now())
+	next, err := readOrders(m, o.clock.Now())
 	if err != nil {
 		o.log.Warn("hub: its orders are not followed", "error", err)
 		return

@@ -35,7 +35,7 @@ type Outbox struct {
 	spool *Spool
 	more  chan struct{} // the spool has what is to be sent now
 	saved atomic.Uint64
-	clock clock
+	clock Clock
 
 	dial   func() (wirepb.HubClient, *http.Transport, error)
 	client wirepb.HubClient
@@ -61,10 +61,10 @@ type queued struct {
 	urgent bool // it has a decision
 }
 
-// clock is replaced in tests.
-type clock struct {
-	now   func() time.Time
-	sleep func(ctx context.Context, d time.Duration, wake <-chan struct{})
+// Clock is what the sender waits by. The zero value is the host's.
+type Clock struct {
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration, wake <-chan struct{}) // until then, the context's end, or wake
 }
 
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
@@ -95,11 +95,14 @@ type Status struct {
 }
 
 // New opens the spool and begins to send. Close ends that.
-func New(c Config, log *slog.Logger) (*Outbox, error) {
-	return newOutbox(c, log, clock{time.Now, sleep}, nil)
+func New(c Config, log *slog.Logger, clock Clock) (*Outbox, error) {
+	if clock.Now == nil {
+		clock = Clock{time.Now, sleep}
+	}
+	return newOutbox(c, log, clock, nil)
 }
 
-func newOutbox(c Config, log *slog.Logger, clock clock, dial func() (wirepb.HubClient, *http.Transport, error)) (*Outbox, error) {
+func newOutbox(c Config, log *slog.Logger, clock Clock, dial func() (wirepb.HubClient, *http.Transport, error)) (*Outbox, error) {
 	spool, err := OpenSpool(c.Spool, int64(c.Budget))
 	if err != nil {
 		return nil, err
@@ -217,7 +220,7 @@ func (o *Outbox) Status() Status {
 	defer o.mu.Unlock()
 	out := o.status
 	out.Waiting, out.WaitingBytes, out.Dropped, out.Disk = s.Waiting+uint64(len(o.queue)), s.Bytes, s.Dropped, s.Failing
-	if p, ok := o.inForce(o.clock.now()); ok {
+	if p, ok := o.inForce(o.clock.Now()); ok {
 		out.Orders, out.OrdersUntil = p.Version, p.Until
 	}
 	return out

@@ -31,7 +31,7 @@ func (o *Outbox) send(ctx context.Context) {
 	var orders, renewal time.Time // when each is due
 	failures := 0
 	for ctx.Err() == nil {
-		now := o.clock.now()
+		now := o.clock.Now()
 		due := !now.Before(orders)
 		idle, ordered, err := o.sendNext(ctx, due)
 		if err == nil && due {
@@ -50,7 +50,7 @@ func (o *Outbox) send(ctx context.Context) {
 		if err != nil {
 			failures++
 			o.failed(err, failures)
-			o.clock.sleep(ctx, waitAfter(err, failures), nil)
+			o.clock.Sleep(ctx, waitAfter(err, failures), nil)
 			continue
 		}
 		if failures > 0 {
@@ -59,7 +59,7 @@ func (o *Outbox) send(ctx context.Context) {
 		failures = 0
 		o.note(func(s *Status) { s.Error = "" })
 		if idle {
-			o.clock.sleep(ctx, orders.Sub(o.clock.now()), o.more)
+			o.clock.Sleep(ctx, orders.Sub(o.clock.Now()), o.more)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (o *Outbox) settle(all []Entry, answer *wirepb.SendResponse) error {
 	}
 	o.note(func(s *Status) {
 		if sent := n - len(answer.Refused); sent > 0 {
-			s.Sent, s.LastSent = s.Sent+uint64(sent), o.clock.now().Round(0)
+			s.Sent, s.LastSent = s.Sent+uint64(sent), o.clock.Now().Round(0)
 		}
 		for _, x := range answer.Refused {
 			s.RefusedWhy = x.Reason + ": " + x.Detail

@@ -245,7 +245,7 @@ func (r Rollout) check() error {
 	switch {
 	case r.Schema != Schema:
 		return fmt.Errorf("schema %d, want %d", r.Schema, Schema)
-	case !slices.Contains(Indicators, r.Indicator), !slices.Contains(phases, s.Phase), len(s.BoundAt) != n, s.Looks < 0, r.Told.Tries < 0, r.Told.Tries > mostTries, len(r.Times) != len(s.Events):
+	case !slices.Contains(Indicators, r.Indicator), !slices.Contains(phases, s.Phase), len(s.BoundAt) != n, len(s.Obeyed) != 0 && len(s.Obeyed) != n, s.Looks < 0, r.Told.Tries < 0, r.Told.Tries > mostTries, len(r.Times) != len(s.Events):
 		return errors.New("its parts do not fit each other")
 	case s.Stage < -1, s.Stage >= len(s.Plan.Stages), before != (s.Stage == -1) && s.Phase != rollout.RolledBack:
 		return fmt.Errorf("stage %d in phase %q", s.Stage, s.Phase)

@@ -152,20 +152,13 @@ func (x *Rollout) step(s seen, decide bool, log *slog.Logger) {
 	for _, i := range s.instances {
 		at[i.Replica] = i
 	}
-	shown := make([]unit.Opt[float64], len(x.State.Plan.Replicas))
-	observed, wanted := 0, 0
+	shown, bound := make([]unit.Opt[float64], len(x.State.Plan.Replicas)), make([]float64, len(x.State.Plan.Replicas))
 	for i, replica := range x.State.Plan.Replicas {
-		shown[i] = at[replica].figure
-		if from := x.State.BoundAt[i]; from >= 0 && from+x.State.Plan.Washout <= len(x.State.Seen) {
-			wanted++
-			if at[replica].bound > 0.5 {
-				observed++
-			}
-		}
+		shown[i], bound[i] = at[replica].figure, at[replica].bound
 	}
 	x.How = unit.WeakestKnown(x.How, s.how)
-	x.Observed = unit.OptOf(observed, wanted > 0)
-	x.State.Held = 2*observed < wanted
+	next, observed, wanted := x.State.Observe(bound)
+	x.State, x.Observed = next, unit.OptOf(observed, wanted > 0)
 	if !decide {
 		x.State = x.State.Watch(shown)
 		return

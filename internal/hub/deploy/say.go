@@ -19,6 +19,8 @@ func (r Rollout) Sentence(e rollout.Event) string {
 		return "it starts: " + bound
 	case rollout.Widens:
 		return "more harm than " + percent(r.State.Plan.Margin) + " is excluded: " + bound + r.shown(e)
+	case rollout.Replaces:
+		return "hosts do not bind it, and others take their place: " + bound
 	case rollout.Proven:
 		return "the gain is proven" + r.shown(e)
 	case rollout.Complete:
