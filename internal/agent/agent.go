@@ -45,8 +45,9 @@ type Options struct {
 	// Relog changes the level and format of Log. It is nil if they cannot be
 	// changed.
 	Relog func(LogConfig)
-	// Play replaces this host as the source of windows. Nothing is acted upon
-	// then, and no hub hears of it. Steps for a simulated host, a control.Applier, go to it.
+	// Play replaces this host as the source of windows. Nothing of this host is acted
+	// upon then, and no hub hears of it. A simulated host, which is a control.Applier,
+	// gets the steps.
 	Play Reader
 	// PlayToHub sends what is played to the configuration's hub all the same. Its certificate
 	// must be that of a host that exists only here.

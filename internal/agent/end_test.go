@@ -239,7 +239,7 @@ func hangsIn(t *testing.T, kind action.StepKind, hang func(*cpusets) *stuck) (a 
 	a, owner = boundAgent(t, r)
 	step := bind("/demo/b")
 	step.Kind = kind
-	r.act = func(ctx context.Context) { a.inOrder().Apply(ctx, []action.Step{step}, a.noteStep) }
+	r.act = func(ctx context.Context) { a.applier().Apply(ctx, []action.Step{step}, a.noteStep) }
 	s = hang(owner)
 	s.at = s.calls.Load() + 1
 	return a, owner, s

@@ -126,19 +126,19 @@ func (a *Agent) round(ctx context.Context) error {
 // round.
 func (a *Agent) arrange() {
 	l := &a.control
-	l.World, l.Policy, l.Applier = host{a}, control.PolicyFunc(a.decide), a.inOrder()
+	l.World, l.Policy, l.Applier = host{a}, control.PolicyFunc(a.decide), a.applier()
 	l.Actuate, l.Period = a.o.Config.Actuate, a.o.Config.Period
 	l.Decided, l.Took = a.noteDecided, a.noteStep
-	if played, ok := a.o.Play.(control.Applier); ok {
-		l.Applier = played
-	}
 }
 
-// inOrder takes steps. All page moves of a window together may take one and a half
+// applier takes steps: on this host, one after the other. All page moves of a window together may take one and a half
 // periods. At their rate they take one period, as actuate plans. The rest is for finding
 // the pages, and for a machine that is slower than the rate. If they took longer, an
 // unbind or a drift would wait for more than two periods.
-func (a *Agent) inOrder() control.InOrder {
+func (a *Agent) applier() control.Applier {
+	if played, ok := a.o.Play.(control.Applier); ok {
+		return played
+	}
 	return control.InOrder{Take: a.apply.Apply, Now: time.Now, MoveLimit: a.o.Config.Period * 3 / 2}
 }
 

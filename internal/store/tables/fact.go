@@ -94,7 +94,7 @@ func ServersOf(b store.Batch) map[int64]Server {
 		s.Use = window.UseOf(func(yield func(int, unit.Opt[float64]) bool) {
 			for _, n := range of {
 				if n.CPUs > 0 {
-					s.How = min(s.How, n.BusyHow)
+					s.How = unit.Weakest(s.How, n.BusyHow)
 				}
 				if !yield(n.CPUs, n.Busy) {
 					return
