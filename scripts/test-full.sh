@@ -53,6 +53,7 @@ piece hostile scripts/test-hostile.sh
 piece arm64 scripts/test-arm64.sh
 piece journal env HOMENODE_FLIPS=1000000 go test -count=1 -timeout 120m -run TestManyFlips -v ./internal/journal
 piece doctor env HOMENODE_DOCTOR=all go test -count=1 -timeout 60m -run TestLabDoctor -v ./internal/lab
+piece deploy env HOMENODE_DEPLOY=all go test -count=1 -timeout 60m -run 'TestLabExperiment$' -v ./internal/lab
 piece hotplug env HOMENODE_HOTPLUG=1 go test -count=1 -timeout 60m -run TestLabHotplug -v ./internal/lab
 piece personalities env HOMENODE_PERSONALITIES=all go test -count=1 -timeout 60m -run 'TestLab(Personalities|LooksAlike|.*Like|HiddenRegisters|TwoReadersOf|GroupTooLarge)' -v ./internal/lab
 piece packages sh -c 'make packages && scripts/test-packages.sh --twice'

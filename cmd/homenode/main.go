@@ -16,7 +16,7 @@ func rootCommand() *cobra.Command {
 		"homenode watches where each workload runs and where its memory is, decides where it\nshould live, binds it, moves its memory home, and puts everything back when it ends.")
 	cli.Group(root, "Inspect", topoCommand(), placementsCommand(), packCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), eventsCommand())
 	cli.Group(root, "Act", runCommand(), migrateCommand(), placeCommand(), pinCommand(), restoreCommand())
-	cli.Group(root, "Agent", agentCommand(), statusCommand(), whyCommand(), excludeCommand(), includeCommand(), reloadCommand(), handoverCommand(), replayCommand(), enrolCommand())
+	cli.Group(root, "Agent", agentCommand(), statusCommand(), whyCommand(), excludeCommand(), includeCommand(), reloadCommand(), handoverCommand(), replayCommand(), enrolCommand(), deployCommand())
 	cli.Group(root, "Measure", benchCommand(), repeatCommand(), profileCommand(), experimentCommand(), recordCommand(), dumpCommand(), classesCommand())
 	root.AddCommand(freezeCommand(), guardCommand(), soakCommand())
 	cli.Parents(root)

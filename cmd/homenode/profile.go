@@ -62,8 +62,16 @@ func profileCommand() *cobra.Command {
 
 // addFlags adds the flags that profile and place have in common.
 func (f *profilingFlags) addFlags(cmd *cobra.Command, metric string) {
+	f.addMeasuring(cmd, metric)
 	flags := cmd.Flags()
 	flags.StringVar(&f.Workload, "workload", "", "workload: its cgroup path, or the path's last part")
+	flags.BoolVar(&f.DryRun, "dry-run", false, "report what would be measured and how long it takes; move nothing")
+	flags.StringVar(&f.State, "state", agent.DefaultStateDir, "folder of the journal")
+}
+
+// addMeasuring adds the flags that say how a workload is measured.
+func (f *profilingFlags) addMeasuring(cmd *cobra.Command, metric string) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.MetricText, "metric", metric, "number that says how fast it is: "+profiling.MetricHelp)
 	flags.StringVar(&f.Prometheus, "prometheus", "", "address of a Prometheus, for --metric prometheus:QUERY")
 	flags.StringVar(&f.PrometheusToken, "prometheus-token", "", "file of a token that the Prometheus, or a proxy before it, asks for")
@@ -74,10 +82,8 @@ func (f *profilingFlags) addFlags(cmd *cobra.Command, metric string) {
 	flags.DurationVar(&f.Warm, "warm-up", 5*time.Second, "time in a placement before it is measured; of a CMD that ends by itself, any: one run more")
 	flags.DurationVar(&f.For, "for", 10*time.Second, "time to measure in a placement")
 	flags.StringVar(&f.rate, "rate", "200MB/s", "bytes per second at which memory is moved, such as 1.5GiB/s; max: no limit")
-	flags.BoolVar(&f.DryRun, "dry-run", false, "report what would be measured and how long it takes; move nothing")
 	flags.StringVar(&f.Machine, "machine", "", "type of this machine, as models name it; default: CPU model, number of nodes and of CPUs")
 	profileFlag(cmd, &f.Profile)
-	flags.StringVar(&f.State, "state", agent.DefaultStateDir, "folder of the journal")
 	flags.StringSliceVar(&f.DirectOwners, "direct-owner", nil, "owner, such as systemd, whose cgroups are written directly; repeatable")
 	cli.OutputFlag(cmd, &f.output)
 }
@@ -86,8 +92,13 @@ func linksFlag(cmd *cobra.Command, links *string) {
 	cmd.Flags().StringVar(links, "links", "", "table of the bandwidths between nodes")
 }
 
-func (f *profilingFlags) check(cmd *cobra.Command) (err error) {
-	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "workload", "metric", "machine", "profile", "state", "rate", "prometheus", "prometheus-token"), checkDirectOwners(f.DirectOwners)); err != nil {
+func (f *profilingFlags) check(cmd *cobra.Command) error {
+	return exit.BadInput(errors.Join(f.checkMeasuring(cmd), cli.Empty(cmd, "workload", "state")))
+}
+
+// checkMeasuring checks the flags of addMeasuring.
+func (f *profilingFlags) checkMeasuring(cmd *cobra.Command) (err error) {
+	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "metric", "machine", "profile", "rate", "prometheus", "prometheus-token"), checkDirectOwners(f.DirectOwners)); err != nil {
 		return exit.BadInput(err)
 	}
 	f.Rate, err = migrate.ParseRate(f.rate)

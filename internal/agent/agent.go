@@ -148,6 +148,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	a.started = a.o.Config
 	a.pulse.begin(time.Now(), o.Config.Period, a.journal != nil || o.DryRun || o.Play != nil || a.observing())
 	a.tellLimits()
+	a.tellUnread()
 	a.openFiles()
 	if err := a.openOutbox(); err != nil {
 		a.close()
@@ -193,6 +194,13 @@ func (a *Agent) open(ctx context.Context) error {
 	}
 	a.reader = reader
 	return nil
+}
+
+// tellUnread logs which deployments of this host approve nothing, since they cannot be read.
+func (a *Agent) tellUnread() {
+	for _, problem := range a.o.Config.Unread {
+		a.o.Log.Error("deployments", "error", problem)
+	}
 }
 
 func (a *Agent) openOwner() error {

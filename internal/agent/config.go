@@ -56,13 +56,16 @@ type Config struct {
 	Running
 	// Text is the file as read, for recordings; "" without a file.
 	Text string
+	// Unread says which deployments of this host cannot be read.
+	Unread []string
 }
 
 // Service is a rule: all workloads that match it are replicas of the service.
 type Service struct {
 	Name     string
 	Match    string // glob over the cgroup path
-	Approved bool   // the offline analysis found that binding pays
+	Approved bool   // the offline analysis found that binding pays, or trials on this host did
+	Deployed bool   // 'homenode deploy' approved it, and the file did not
 	Target   unit.Opt[unit.Ratio]
 	// Near are devices or nodes that the service should be close to: "eth0",
 	// "nvme0n1", "0000:3b:00.0", "node 1". See Agent.near.
@@ -188,17 +191,20 @@ func ReadLayers(file, state string) (layers []Layer, err error) {
 	return layers, nil
 }
 
-// ReadConfig is the configuration of ReadLayers.
+// ReadConfig is the configuration of ReadLayers, with what was deployed on this host.
 func ReadConfig(file, state string) (Config, error) {
 	layers, err := ReadLayers(file, state)
 	if err != nil {
 		return Config{}, err
 	}
 	c, err := ParseLayers(layers...)
+	if err != nil {
+		return c, err
+	}
 	if file != "" {
 		c.Text = string(layers[0].Text)
 	}
-	return c, err
+	return c.withDeployed(), nil
 }
 
 // ParseLayers is ParseConfig for several layers. Each layer overrides only the settings

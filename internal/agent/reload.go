@@ -45,6 +45,7 @@ var settings = []struct {
 	{"decisions", false, func(c *Config) any { return c.Decisions }},
 	{"record", false, func(c *Config) any { return c.Record }},
 	{"history", false, func(c *Config) any { return c.History }},
+	{"deployments", false, func(c *Config) any { return c.Deployments }},
 	{"metrics: max_workloads", false, func(c *Config) any { return c.Metrics.MaxWorkloads }},
 	{"mode", true, func(c *Config) any { return c.Mode }},
 	{"state_dir", true, func(c *Config) any { return c.StateDir }},
@@ -126,6 +127,7 @@ func (a *Agent) swap() {
 	a.o.Config = *next
 	a.quiet = 0 // the new configuration may lead to an action
 	a.status.Period = next.Period
+	a.tellUnread()
 	if a.o.Relog != nil && old.Log != next.Log {
 		a.o.Relog(next.Log)
 	}

@@ -14,11 +14,12 @@ import (
 )
 
 // Paths of the files that outlive a reboot, for an agent with the default state
-// folder. With another folder, as in tests and second agents, both files are in
-// that folder.
+// folder. With another folder, as in tests and second agents, they are in that
+// folder.
 const (
 	defaultDecisions = "/var/log/homenode/decisions.jsonl"
 	defaultHistory   = "/var/lib/homenode/history.json"
+	defaultDeploy    = "/var/lib/homenode/deploy"
 	defaultSpool     = "/var/lib/homenode/spool"
 )
 
@@ -31,9 +32,11 @@ type Running struct {
 	Decisions FileConfig
 	Record    FileConfig // of windows; Path "": none
 	History   HistoryConfig
-	API       APIConfig
-	Metrics   MetricsConfig
-	Hub       outbox.Config
+	// Deployments is the folder of what 'homenode deploy' tried; "": none.
+	Deployments string
+	API         APIConfig
+	Metrics     MetricsConfig
+	Hub         outbox.Config
 }
 
 // LogConfig is the level and format of the agent's log.
@@ -92,6 +95,9 @@ type FileRunning struct {
 	History string `yaml:"history"`
 	// How often the histories are saved, at least 1s.
 	HistoryEvery time.Duration `yaml:"history_every"`
+	// Folder of what 'homenode deploy' tried on this host, whose kept services are approved, or none.
+	// Empty: /var/lib/homenode/deploy, or in the state folder if that is not the default.
+	Deployments string `yaml:"deployments"`
 	// The local API.
 	API fileAPI `yaml:"api"`
 	// Metrics for Prometheus. The API's socket always serves them.
@@ -145,6 +151,8 @@ func (r FileRunning) check(c Config, w *wrongs) Running {
 		Decisions: FileConfig{pathOr(r.Decisions, own(defaultDecisions)), r.DecisionsSize, r.DecisionsKeep},
 		Record:    FileConfig{pathOr(r.Record, ""), r.RecordSize, r.RecordKeep},
 		History:   HistoryConfig{pathOr(r.History, own(defaultHistory)), r.HistoryEvery},
+
+		Deployments: pathOr(r.Deployments, own(defaultDeploy)),
 		API: APIConfig{Socket: pathOr(r.API.Socket, filepath.Join(c.StateDir, socketName)), Asked: r.API.Socket != "" && r.API.Socket != none,
 			Group: r.API.Group, WriteGroup: r.API.WriteGroup},
 		Metrics: MetricsConfig{r.Metrics.Listen, r.Metrics.MaxWorkloads}, Hub: r.Hub,
@@ -173,7 +181,7 @@ const maxSocket = 107 - len(".new/s")
 func (r Running) validate(w *wrongs) {
 	w.oneOf("log.level", r.Log.Level, "debug", "info", "warn", "error")
 	w.oneOf("log.format", r.Log.Format, "text", "json")
-	for _, f := range []struct{ key, path string }{{"decisions", r.Decisions.Path}, {"record", r.Record.Path}, {"history", r.History.Path}, {"api.socket", r.API.Socket}} {
+	for _, f := range []struct{ key, path string }{{"decisions", r.Decisions.Path}, {"record", r.Record.Path}, {"history", r.History.Path}, {"deployments", r.Deployments}, {"api.socket", r.API.Socket}} {
 		if f.path != "" && !filepath.IsAbs(f.path) {
 			w.at(f.key, "it is %q: want an absolute path, or none", f.path)
 		}

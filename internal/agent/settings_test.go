@@ -56,7 +56,7 @@ func TestSettingsAreAll(t *testing.T) {
 			case slices.Contains([]string{"Running", "Runtimes", "Decisions", "Record", "History", "API", "Metrics", "Hub"}, f.Name):
 				walk(name, index, f.Type)
 				continue
-			case f.Name == "Text" || f.Name == "StateDirAsked": // the whole file; state_dir waits
+			case f.Name == "Text" || f.Name == "StateDirAsked" || f.Name == "Unread": // the whole file; state_dir waits; problems of other files
 				continue
 			}
 			next := old

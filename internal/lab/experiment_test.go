@@ -102,6 +102,7 @@ homenode run --cpus 2-3 -- homenode-load spin --threads 6 </dev/null >/dev/null 
 			t.Errorf("node %d has %.0f bytes of its memory, before %.0f", n, now, was)
 		}
 	}
+	deploysLive(t, g, says, unchanged)
 	says(2, experimentLive+" --nodes 0-1", "changes nothing")
 	says(2, experimentLive+" --repeats 6", "a multiple of 4")
 	mustRun(t, g, "sh", "-c", "echo 0-1 > /sys/fs/cgroup/prof/a/cpuset.cpus")

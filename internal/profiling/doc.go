@@ -6,6 +6,7 @@
 //	Job ─▶ order of runs ─▶ Subject.Measure in each ─▶ State, saved after each ─▶ Rows, Report
 //	goal, model ─▶ two probes ─▶ Decide ─┬─▶ Settle ─▶ measured again ─▶ stays, or back
 //	                                     └─▶ third probe, where an interval straddles the target
+//	trials of a service's replicas ─▶ Deployment ─▶ kept, which the agent takes for approved, or rolled back
 //
 // The subject, the clock and the place of the state are the caller's (profiling/host), so
 // every decision is tested with fakes.

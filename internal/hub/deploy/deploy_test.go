@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -436,20 +435,6 @@ func TestDamagedFiles(t *testing.T) {
 		if err := f.Ask(t.Context(), "shop", Asked{What: "rollback"}); err == nil {
 			t.Errorf("%s: rolled back", name)
 		}
-	}
-}
-
-// Any name of a service has a file of its own.
-func TestFilesOfServices(t *testing.T) {
-	t.Parallel()
-	names := []string{"shop", "Shop", "a/b", "a%2Fb", "..", ".", "über", strings.Repeat("x", 500), strings.Repeat("x", 501), ".lock"}
-	var files []string
-	for _, n := range names {
-		f := fileOf(n)
-		if strings.ContainsAny(f, "/") || strings.HasPrefix(f, ".") || len(f) > 255 || slices.Contains(files, f) {
-			t.Errorf("%q has the file %q", n, f)
-		}
-		files = append(files, f)
 	}
 }
 

@@ -4,14 +4,11 @@ package deploy
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,7 +47,6 @@ type entry struct {
 const (
 	mostRollouts = 1000
 	mostFile     = 256 << 20
-	mostName     = 200
 	lockWait     = 30 * time.Second
 	lockPoll     = 20 * time.Millisecond
 	// fresh is how old an order of another program may be: each request of each host asks for them.
@@ -86,15 +82,8 @@ func makeFolder(dir string) error {
 	return errors.Join(unix.GiveToOwner(d, filepath.Dir(dir)), d.Close())
 }
 
-// fileOf names a service's file: a service may have any bytes, and a file's name has a bound.
-func fileOf(service string) string {
-	name := url.PathEscape(service)
-	if len(name) > mostName || strings.HasPrefix(name, ".") {
-		sum := sha256.Sum256([]byte(service))
-		name = "sha256-" + hex.EncodeToString(sum[:])
-	}
-	return name + ".json"
-}
+// fileOf names a service's file.
+func fileOf(service string) string { return unix.FileName(service) + ".json" }
 
 // All are the rollouts by service. A file that cannot be read is an error beside them.
 func (f *Folder) All() ([]Rollout, error) {

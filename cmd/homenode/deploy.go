@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/agent/serve"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/profiling"
+	"homenode/internal/profiling/host"
+	"homenode/internal/render"
+	"homenode/internal/report"
+	"homenode/internal/schema"
+)
+
+func deployCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deploy",
+		Short: "Try a service's replicas on this host, approve it where it gains, undo it where it does not",
+		Long: "Tries the replicas of a service one after the other, bound and unbound by turns, as 'homenode experiment' does.\n" +
+			"The first must show a gain, the others that they are not hurt. Then the service is approved as if by\n" +
+			"'approved: true', and the agent binds it. What is not shown is undone. A fleet has 'homenode-hub deploy'.",
+	}
+	cmd.AddCommand(deployPlanCommand(), deployStartCommand(), deployStatusCommand(), deployRollbackCommand(), deployForgetCommand())
+	return cmd
+}
+
+// deployFlags are those of plan and start.
+type deployFlags struct {
+	profilingFlags
+	file   string
+	deploy host.DeployOptions
+}
+
+func (f *deployFlags) add(cmd *cobra.Command) {
+	f.addMeasuring(cmd, "")
+	cmd.Flags().Lookup("metric").Usage += "; default: the service's latency_file"
+	flags := cmd.Flags()
+	flags.StringVar(&f.file, "config", "", "the agent's configuration file (default: "+packagedConfig+")")
+	flags.StringVar(&f.Nodes, "nodes", "", "nodes to bind to; default: those to which the agent would")
+	flags.IntVar(&f.Repeats, "repeats", 8, "number of measurements unbound, and bound; a multiple of 4")
+	flags.Uint64Var(&f.Seed, "seed", 1, "seed of the order")
+	flags.Float64Var(&f.MostLoss, "most-loss", 0.5, "share by which a replica may be slower while it is bound; 0: any")
+	flags.Float64Var(&f.deploy.Least, "least", 0.02, "gain that the first replica must show, a share of the time of an operation")
+	flags.Float64Var(&f.deploy.Margin, "margin", 0.02, "harm that the others must exclude, a share of the time of an operation")
+}
+
+// options are those of a service's deployment.
+func (f *deployFlags) options(cmd *cobra.Command, service string) (host.DeployOptions, error) {
+	if err := errors.Join(f.checkMeasuring(cmd), cli.Empty(cmd, "nodes", "config")); err != nil {
+		return f.deploy, exit.BadInput(err)
+	}
+	c, err := agentConfig(packagedOr(f.file), "")
+	f.Version = cli.Version
+	f.deploy.Options, f.deploy.Config, f.deploy.Service = f.Options, c, service
+	return f.deploy, err
+}
+
+// deployedFlags are those of what acts on deployments that there are.
+type deployedFlags struct{ file, output string }
+
+func (f *deployedFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "config", "", "the agent's configuration file (default: "+packagedConfig+")")
+	cli.OutputFlag(cmd, &f.output)
+}
+
+func (f *deployedFlags) read() (agent.Config, error) {
+	if err := cli.CheckOutput(f.output); err != nil {
+		return agent.Config{}, err
+	}
+	return agentConfig(packagedOr(f.file), "")
+}
+
+// packagedOr is the file that is named, or the packaged one if it is there.
+func packagedOr(file string) string {
+	if _, err := os.Stat(packagedConfig); file == "" && err == nil {
+		return packagedConfig
+	}
+	return file
+}
+
+func deployPlanCommand() *cobra.Command {
+	var f deployFlags
+	cmd := &cobra.Command{
+		Use:     "plan SERVICE",
+		Short:   "Show how a service would be tried, and whether it can be",
+		Long:    "Looks at each replica for --for, and says to which nodes it would be bound, and how long the trials take.\nNothing is changed.\n\nMetrics, in which {workload} is the last part of a replica's path:\n" + metricLines,
+		Example: "  homenode deploy plan shop --metric ipc --no-spinning",
+		Args:    cli.Exactly(1, "a service of the configuration"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			d, all, err := host.PlanDeployment(cmd.Context(), o, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return printed(cmd, f.output, report.NewDeploymentPlan(d, all), report.DeploymentPlanned)
+		},
+	}
+	f.add(cmd)
+	cli.Writes(cmd, report.DeploymentPlan{})
+	return cli.Exits(cmd, "2", "the service cannot be tried: the line says why")
+}
+
+func deployStartCommand() *cobra.Command {
+	var f deployFlags
+	cmd := &cobra.Command{
+		Use:   "start SERVICE",
+		Short: "Try a service, and approve it where it gains",
+		Long: "Carries out what 'homenode deploy plan' shows. Every step is on record: after an interrupt or a kill the same\n" +
+			"command continues, and 'homenode deploy rollback' puts everything back instead. A running agent is told at\n" +
+			"the end. Each trial leaves a row for 'homenode-model gain' in the folder of deployments.",
+		Example: "  homenode deploy start shop --metric ipc --no-spinning\n" +
+			"  homenode deploy start shop --for 60s --counter --metric 'file:/run/shop/{workload}.operations'",
+		Args: cli.Exactly(1, "a service of the configuration"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			d, err := host.Deploy(cmd.Context(), o, cmd.ErrOrStderr())
+			if len(d.Events) == 0 {
+				return err
+			}
+			var notes []string
+			if d.Phase == profiling.Kept {
+				notes = tellAgent(cmd.Context(), o.Config)
+			}
+			if err == nil && d.Phase != profiling.Kept {
+				err = exit.With(exit.Partly, nil)
+			}
+			return errors.Join(printed(cmd, f.output, report.NewDeploymentsReport([]profiling.Deployment{d}, notes...), report.Deployments), err)
+		},
+	}
+	f.add(cmd)
+	cli.Writes(cmd, report.DeploymentsReport{})
+	return cli.Exits(cmd, "0", "the service is approved", "2", "the service cannot be tried: the line says why", "3", "rolled back, with the reason; or interrupted: the same command continues")
+}
+
+// tellAgent makes a running agent read what is deployed; the note says what comes of it.
+func tellAgent(ctx context.Context, c agent.Config) []string {
+	socket := cmp.Or(c.API.Socket, agent.FindSocket(c.StateDir))
+	var r serve.Reloaded
+	if err := askAgent(ctx, socket, "reload", http.MethodPost, "/v1/reload", &r); err != nil {
+		return []string{"No running agent was told: an agent takes it at its next start or reload (" + err.Error() + ")."}
+	}
+	return []string{"The running agent takes it with its next window."}
+}
+
+// printed writes a report as text or JSON.
+func printed[T any](cmd *cobra.Command, output string, r T, text func(io.Writer, T, render.TextOptions) error) error {
+	if output == "json" {
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
+	}
+	return text(cmd.OutOrStdout(), r, cli.Screen())
+}
+
+func deployStatusCommand() *cobra.Command {
+	var f deployedFlags
+	cmd := &cobra.Command{
+		Use:     "status [SERVICE]",
+		Short:   "Show what was tried on this host, with every step and its evidence",
+		Example: "  homenode deploy status\n  homenode deploy status shop -o json",
+		Args:    cli.AtMostOne("one service"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.read()
+			if err != nil {
+				return err
+			}
+			all, bad := agent.Deployments(c.Deployments)
+			if len(args) == 1 {
+				one, err := host.DeploymentOf(c, args[0])
+				if err != nil {
+					return err
+				}
+				all, bad = []profiling.Deployment{one}, nil
+			}
+			return errors.Join(printed(cmd, f.output, report.NewDeploymentsReport(all), report.Deployments), exit.BadInput(bad))
+		},
+	}
+	f.add(cmd)
+	cli.Writes(cmd, report.DeploymentsReport{})
+	return cli.Exits(cmd, "2", "a deployment cannot be read, or the service has none")
+}
+
+func deployRollbackCommand() *cobra.Command {
+	var f deployedFlags
+	var why string
+	cmd := &cobra.Command{
+		Use:     "rollback SERVICE",
+		Short:   "Undo a deployment, also after its end",
+		Long:    "The service is approved no more, and a running agent unbinds it. What a killed trial left set is put back; its\nmemory stays where it is, unless 'homenode deploy start' is run again, which puts that back, too.",
+		Example: `  homenode deploy rollback shop --why "a sale until Friday"`,
+		Args:    cli.Exactly(1, "a service"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.read()
+			if err != nil {
+				return err
+			}
+			d, restored, err := host.RollBack(cmd.Context(), host.DeployOptions{Config: c, Service: args[0]}, why)
+			if err != nil {
+				return err
+			}
+			notes := tellAgent(cmd.Context(), c)
+			for _, r := range restored {
+				notes = append(notes, r.String())
+			}
+			return printed(cmd, f.output, report.NewDeploymentsReport([]profiling.Deployment{d}, notes...), report.Deployments)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&why, "why", "", "a reason, kept with the deployment")
+	cli.Writes(cmd, report.DeploymentsReport{})
+	return cli.Exits(cmd, "2", "the service has no deployment", "4", "it is rolled back already")
+}
+
+func deployForgetCommand() *cobra.Command {
+	var f deployedFlags
+	cmd := &cobra.Command{
+		Use:     "forget SERVICE",
+		Short:   "Forget a deployment that has ended",
+		Long:    "From then on the configuration alone says whether the service is bound. Shows those that are left.",
+		Example: "  homenode deploy forget shop",
+		Args:    cli.Exactly(1, "a service"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.read()
+			if err != nil {
+				return err
+			}
+			if err := host.ForgetDeployment(host.DeployOptions{Config: c, Service: args[0]}); err != nil {
+				return err
+			}
+			left, bad := agent.Deployments(c.Deployments)
+			return errors.Join(printed(cmd, f.output, report.NewDeploymentsReport(left, tellAgent(cmd.Context(), c)...), report.Deployments), exit.BadInput(bad))
+		},
+	}
+	f.add(cmd)
+	cli.Writes(cmd, report.DeploymentsReport{})
+	return cli.Exits(cmd, "2", "the service has no deployment that has ended")
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/profiling"
+)
+
+const (
+	deploymentSuffix = ".json"
+	mostDeployments  = 1000
+)
+
+// DeploymentFile is the file of a service's deployment.
+func DeploymentFile(folder, service string) string {
+	return filepath.Join(folder, unix.FileName(service)+deploymentSuffix)
+}
+
+// Deployments are those of the folder. What cannot be read is an error beside the others.
+func Deployments(folder string) (all []profiling.Deployment, err error) {
+	if folder == "" {
+		return nil, nil
+	}
+	files, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read deployments: %w", err)
+	}
+	var problems []error
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), deploymentSuffix) || strings.HasPrefix(f.Name(), ".") {
+			continue
+		}
+		if len(all) == mostDeployments {
+			problems = append(problems, fmt.Errorf("read deployments: %s has more than %d: 'homenode deploy forget' removes one", folder, mostDeployments))
+			break
+		}
+		if d, err := ReadDeployment(filepath.Join(folder, f.Name())); err != nil {
+			problems = append(problems, err)
+		} else {
+			all = append(all, d)
+		}
+	}
+	return all, errors.Join(problems...)
+}
+
+// ReadDeployment reads a file, and refuses one of another service's name: two files would say
+// different things of one service.
+func ReadDeployment(file string) (profiling.Deployment, error) {
+	data, err := unix.ReadAtMost(file, profiling.MaxDeployment)
+	if err != nil {
+		return profiling.Deployment{}, fmt.Errorf("read a deployment: %w", err)
+	}
+	d, err := profiling.DecodeDeployment(data)
+	if err == nil && unix.FileName(d.Service)+deploymentSuffix != filepath.Base(file) {
+		err = fmt.Errorf("it is of service %q", d.Service)
+	}
+	if err != nil {
+		return d, fmt.Errorf("read a deployment: %s: %w: remove it, and the configuration alone says whether the service is bound", file, err)
+	}
+	return d, nil
+}
+
+// withDeployed approves the services whose trials on this host showed a gain. A file that cannot be
+// read approves nothing.
+func (c Config) withDeployed() Config {
+	all, err := Deployments(c.Deployments)
+	if err != nil {
+		c.Unread = strings.Split(err.Error(), "\n")
+	}
+	c.Services = slices.Clone(c.Services)
+	for i, s := range c.Services {
+		if !s.Approved && slices.ContainsFunc(all, func(d profiling.Deployment) bool { return d.Service == s.Name && d.Phase == profiling.Kept }) {
+			c.Services[i].Approved, c.Services[i].Deployed = true, true
+		}
+	}
+	return c
+}
+
+// Replicas are the workloads among these that are a service's.
+func (c Config) Replicas(service string, ids []string) (all []string) {
+	for _, id := range ids {
+		if s, ok := c.rule(id); ok && s.Name == service {
+			all = append(all, id)
+		}
+	}
+	return all
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/agent"
+	"homenode/internal/exit"
+	"homenode/internal/experiment"
+	"homenode/internal/kernel"
+	"homenode/internal/profiling"
+	"homenode/internal/unit"
+)
+
+// deploying is a deployment of a service with two replicas on a made-up host.
+type deploying struct {
+	DeployOptions
+	file  string // the agent's configuration
+	tried []Options
+}
+
+const deployConfig = `services:
+  - {name: shop, match: /shop/*, latency_file: "/run/shop/{workload}.p99"}
+  - {name: bound, match: /bound/*, approved: true}
+  - {name: none, match: /none/*}
+`
+
+func newDeploying(t *testing.T, config string, answers ...any) *deploying {
+	t.Helper()
+	d := &deploying{file: filepath.Join(t.TempDir(), "agent.yaml")}
+	if err := os.WriteFile(d.file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := agent.ReadConfig(d.file, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.DeployOptions = DeployOptions{Config: c, Service: "shop", Least: 0.02, Margin: 0.02, Options: Options{For: time.Second, Repeats: 8}}
+	d.list = func([]string) ([]string, error) {
+		return []string{"/shop/a", "/other", "/shop/b", "/bound/a"}, nil
+	}
+	d.try = func(_ context.Context, o Options, _ io.Writer) (profiling.TrialReport, error) {
+		if len(d.tried) == len(answers) {
+			t.Fatalf("%d trials, and one more", len(answers))
+		}
+		a := answers[len(d.tried)]
+		d.tried = append(d.tried, o)
+		switch a := a.(type) {
+		case float64:
+			r := profiling.TrialReport{Outcome: "complete", How: unit.HowMeasured, Nodes: "1"}
+			r.Time = profiling.Gain{Value: unit.Some(a), CI: experiment.Interval{Low: a - 0.015, High: a + 0.015, Coverage: 0.97}}
+			return r, nil
+		case string:
+			return profiling.TrialReport{Outcome: a, Notes: []string{"because"}}, exit.With(exit.Partly, nil)
+		default:
+			return profiling.TrialReport{Outcome: "unfinished"}, exit.With(exit.Partly, a.(error))
+		}
+	}
+	return d
+}
+
+func (d *deploying) run(t *testing.T) (profiling.Deployment, error) {
+	t.Helper()
+	return Deploy(t.Context(), d.DeployOptions, io.Discard)
+}
+
+// approved is what an agent that starts now takes the service for.
+func (d *deploying) approved(t *testing.T) bool {
+	t.Helper()
+	c, err := agent.ReadConfig(d.file, d.Config.StateDir)
+	if err != nil || len(c.Unread) > 0 {
+		t.Fatal(err, c.Unread)
+	}
+	d.Config = c
+	return c.Services[0].Approved
+}
+
+// A service whose replicas gain is approved, and only then; it is approved no more once it is rolled
+// back, and can be tried again.
+func TestDeployKeeps(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t, deployConfig, 0.1, 0.0, 0.1, 0.1)
+	got, err := d.run(t)
+	if err != nil || got.Phase != profiling.Kept || !d.approved(t) {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	for i, o := range d.tried {
+		name := []string{"a", "b"}[i]
+		if o.Workload != "/shop/"+name || o.MetricText != "file:/run/shop/"+name+".p99" || !o.Metric.LowerIsBetter || o.Application != "shop" || o.State == d.Config.StateDir || o.DryRun {
+			t.Errorf("%+v", o)
+		}
+	}
+	if _, err := d.run(t); err == nil || !strings.Contains(err.Error(), "is deployed since") {
+		t.Errorf("a second time: %v", err)
+	}
+	if err := ForgetDeployment(d.DeployOptions); err != nil || d.approved(t) {
+		t.Errorf("forgotten: %v", err)
+	}
+	if got, err = d.run(t); err != nil || got.Phase != profiling.Kept || !d.approved(t) {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	back, _, err := RollBack(t.Context(), d.DeployOptions, "a sale")
+	if err != nil || back.Last().Why != "a sale" || d.approved(t) {
+		t.Errorf("%v: %+v", err, back)
+	}
+	if _, _, err := RollBack(t.Context(), d.DeployOptions, ""); exitOf(err) != exit.Nothing {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+func exitOf(err error) int {
+	var e exit.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return exit.Failed
+}
+
+// A trial that shows no gain, harm, or that it cannot be measured ends it, and nothing is approved.
+func TestDeployEnds(t *testing.T) {
+	t.Parallel()
+	for code, answers := range map[profiling.DeployCode][]any{
+		profiling.DeployNoGain:   {0.0},
+		profiling.DeployHarm:     {"stopped"},
+		profiling.DeployNotSafe:  {0.1, -0.01},
+		profiling.DeployConstant: {fmt.Errorf("measure: %w", profiling.ErrConstant)},
+		profiling.DeployNewUnit:  {0.1, fmt.Errorf("measure: %w", profiling.ErrJumped)},
+		profiling.DeployGone:     {fmt.Errorf("measure: %w", kernel.ErrGone)},
+	} {
+		d := newDeploying(t, deployConfig, answers...)
+		got, err := d.run(t)
+		if got.Phase != profiling.RolledBack || got.Last().Code != code || len(d.tried) != len(answers) || d.approved(t) {
+			t.Errorf("%s: %v: %+v", code, err, got.Last())
+		}
+		if _, ok := answers[len(answers)-1].(float64); ok == (err != nil) { // a trial that did not come to its end is an error
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+// What an interrupt, a kill or an error leaves is continued by the same command, and by no other.
+func TestDeployContinues(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t, deployConfig, 0.1, fmt.Errorf("stopped: %w", profiling.ErrUnfinished), errors.New("another program has limited it"), 0.1)
+	for i := range 2 {
+		got, err := d.run(t)
+		if err == nil || got.Phase != profiling.Trying || len(got.Trials) != 1 || d.approved(t) {
+			t.Fatalf("%d: %v: %+v", i, err, got)
+		}
+	}
+	other := d.DeployOptions
+	other.Least = 0.05
+	if _, err := Deploy(t.Context(), other, io.Discard); err == nil || !strings.Contains(err.Error(), "under way with other settings") {
+		t.Errorf("other settings: %v", err)
+	}
+	if err := ForgetDeployment(d.DeployOptions); err == nil || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("forget: %v", err)
+	}
+	if plan, all, err := PlanDeployment(t.Context(), DeployOptions{Options: d.Options, Config: d.Config, Service: "shop", Least: 0.02, Margin: 0.02, list: d.list,
+		try: func(_ context.Context, o Options, _ io.Writer) (profiling.TrialReport, error) {
+			if !o.DryRun || o.Workload != "/shop/b" || o.Rows+o.Saved != "" { // the folder may not be there yet
+				t.Errorf("%+v", o)
+			}
+			return profiling.TrialReport{Outcome: "planned"}, nil
+		}}, io.Discard); err != nil || len(all) != 1 || len(plan.Trials) != 1 {
+		t.Errorf("plan: %v: %+v", err, all)
+	}
+	if got, err := d.run(t); err != nil || got.Phase != profiling.Kept || !d.approved(t) {
+		t.Errorf("%v: %+v", err, got)
+	}
+	unlock, err := lockDeployments(d.Config.Deployments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if _, _, err := RollBack(t.Context(), d.DeployOptions, ""); err == nil || !strings.Contains(err.Error(), "at work") {
+		t.Errorf("while another is at work: %v", err)
+	}
+}
+
+// A service that others decide about is refused, and so is what cannot be measured.
+func TestDeployRefuses(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(d *deploying){
+		"has no service":              func(d *deploying) { d.Service = "shops" },
+		"approves \"bound\"":          func(d *deploying) { d.Service = "bound" },
+		"no workload of this host":    func(d *deploying) { d.Service, d.MetricText = "none", "ipc" },
+		"has no latency_file":         func(d *deploying) { d.Service = "none" },
+		"deployments: none":           func(d *deploying) { d.Config.Deployments = "" },
+		"mode: observe":               func(d *deploying) { d.Config.Mode = agent.ModeObserve },
+		"this host has a hub":         func(d *deploying) { d.Config.Hub.Address = "hub:8443" },
+		"a multiple of 4":             func(d *deploying) { d.Repeats = 6 },
+		"--margin":                    func(d *deploying) { d.Margin = 0 },
+		"metric \"what\"":             func(d *deploying) { d.MetricText = "what" },
+		"that is for a command":       func(d *deploying) { d.MetricText = "time" },
+		"could mean more than itself": func(d *deploying) { d.list = func([]string) ([]string, error) { return []string{"/shop/$(x)"}, nil } },
+		"cgroups cannot be read today": func(d *deploying) {
+			d.list = func([]string) ([]string, error) { return nil, errors.New("cgroups cannot be read today") }
+		},
+	} {
+		d := newDeploying(t, deployConfig)
+		change(d)
+		if _, err := d.run(t); err == nil || !strings.Contains(err.Error(), want) || exitOf(err) != exit.Bad {
+			t.Errorf("want %q: %v", want, err)
+		}
+		if files, _ := os.ReadDir(newDeploying(t, deployConfig).Config.Deployments); len(files) > 0 {
+			t.Errorf("%s: %v was made", want, files)
+		}
+	}
+}
+
+// A file of a deployment that cannot be read approves nothing, and is told.
+func TestDeployDamaged(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t, deployConfig, 0.1, 0.1)
+	if _, err := d.run(t); err != nil {
+		t.Fatal(err)
+	}
+	file := agent.DeploymentFile(d.Config.Deployments, "shop")
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"empty": "", "half": string(good[:len(good)/2]), "another schema": strings.Replace(string(good), `"schema":1`, `"schema":9`, 1), "another service": strings.Replace(string(good), "shop", "shap", 1),
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := agent.ReadConfig(d.file, d.Config.StateDir)
+		if err != nil || c.Services[0].Approved || len(c.Unread) == 0 || !strings.Contains(c.Unread[0], file) {
+			t.Errorf("%s: %v: %+v, %q", name, err, c.Services[0], c.Unread)
+		}
+		if _, err := d.run(t); err == nil || exitOf(err) != exit.Bad {
+			t.Errorf("%s: start: %v", name, err)
+		}
+	}
+}
