@@ -42,7 +42,7 @@ piece moves env HOMENODE_KILL_POINTS=20 go test -count=1 -timeout 120m -run 'Tes
 piece browser env HOMENODE_BROWSER=1 go test -count=1 -timeout 20m -run Browser -v ./internal/hub/page
 piece hub env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestKilledAnywhere -v ./cmd/homenode-hub
 piece simulated env HOMENODE_SIM_HOSTS=200 go test -count=1 -timeout 20m -run TestSimulatedFleet -v ./cmd/homenode-hub
-piece seeds env HOMENODE_SEEDS=all go test -count=1 -timeout 60m -v ./internal/sim/memsys ./internal/sim/threadworld ./internal/sim/catalog ./internal/journal
+piece seeds env HOMENODE_SEEDS=all go test -count=1 -timeout 60m -v ./internal/sim/memsys ./internal/sim/threadworld ./internal/sim/catalog ./internal/journal ./internal/policy/... ./internal/actuate
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
 for part in 1 2 3 4 5; do # 300 boots
 	piece "boots-$part" env HOMENODE_BOOTS=60 go test -count=1 -timeout 60m -run TestLabBoots -v ./internal/lab

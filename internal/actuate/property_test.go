@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/migration"
 	"homenode/internal/policy/mao"
 	"homenode/internal/render/words"
@@ -49,7 +50,8 @@ func line(h *windowtest.Host, format string, args ...any) {
 // drift, hotplug and vanishing workloads: the invariants hold after each.
 func TestInvariants(t *testing.T) {
 	seen := map[action.StepKind]int{}
-	for seed := range uint64(400) {
+	seeds := machinetest.Seeds(80, 400)
+	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h, cfg, st := newHost(2+r.IntN(3)), randomConfig(r), State{}
 		cpusDone := map[string]bool{}
@@ -79,7 +81,7 @@ func TestInvariants(t *testing.T) {
 		}
 	}
 	for _, k := range []action.StepKind{action.SetCPUs, action.MovePages, action.SetMems, action.Restore} {
-		if seen[k] < 500 {
+		if 4*seen[k] < 5*seeds {
 			t.Errorf("%s: only %d times, too few to have tested anything", k, seen[k])
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -160,7 +161,8 @@ func randomConfig(r *rand.Rand) Config {
 // These hold in any window, whatever happened before.
 func TestAnyWindow(t *testing.T) {
 	moves, swaps, releases, holds := 0, 0, 0, 0
-	for seed := range uint64(150) {
+	seeds := machinetest.Seeds(30, 150)
+	for seed := range uint64(seeds) {
 		c := newChaos(seed)
 		c.blind = seed%10 == 9
 		cfg, st := randomConfig(c.r), State{}
@@ -194,7 +196,7 @@ func TestAnyWindow(t *testing.T) {
 		}
 	}
 	t.Logf("%d moves, %d that hold, %d releases, %d of others in a swap", moves, holds, releases, swaps)
-	if moves < 2000 || holds < 200 || releases < 20 {
+	if moves < 13*seeds || 3*holds < 4*seeds || 8*releases < seeds {
 		t.Errorf("%d moves, %d that hold, %d releases: too little was tested", moves, holds, releases)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"homenode/internal/action"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -22,7 +23,8 @@ import (
 // refusals, drift and hotplug: the invariants hold after each.
 func TestInvariants(t *testing.T) {
 	rules := map[string]int{}
-	for seed := range uint64(200) {
+	seeds, least := machinetest.Seeds(100, 200), machinetest.Seeds(2, 10)
+	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h, cfg, st := randomHost(r), randomConfig(r), State{}
 		for range 40 {
@@ -49,7 +51,7 @@ func TestInvariants(t *testing.T) {
 	}
 	t.Log(rules)
 	for _, rule := range []string{"animal.arrive", "animal.reshuffle", "animal.interference", "animal.keep", "animal.wait", "animal.refused", "animal.drifted", "animal.skip.pinned", "animal.skip.size", "animal.moving", "animal.keep.best", "animal.backoff"} {
-		if rules[rule] < 10 {
+		if rules[rule] < least {
 			t.Errorf("%s: only %d times, too few to have tested anything", rule, rules[rule])
 		}
 	}
