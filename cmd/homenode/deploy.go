@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,16 +40,15 @@ func deployCommand() *cobra.Command {
 // deployFlags are those of plan and start.
 type deployFlags struct {
 	profilingFlags
-	file   string
+	deployedFlags
 	deploy host.DeployOptions
 }
 
 func (f *deployFlags) add(cmd *cobra.Command) {
 	f.addMeasuring(cmd, "")
-	cmd.Flags().Lookup("metric").Usage += "; default: the service's latency_file"
+	f.addFiles(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.file, "config", "", "the agent's configuration file (default: "+packagedConfig+")")
-	flags.StringVar(&f.Nodes, "nodes", "", "nodes to bind to; default: those to which the agent would")
+	flags.StringVar(&f.Nodes, "nodes", "", "nodes to try; default: those to which the agent would bind it now. It chooses anew when it binds")
 	flags.IntVar(&f.Repeats, "repeats", 8, "number of measurements unbound, and bound; a multiple of 4")
 	flags.Uint64Var(&f.Seed, "seed", 1, "seed of the order")
 	flags.Float64Var(&f.MostLoss, "most-loss", 0.5, "share by which a replica may be slower while it is bound; 0: any")
@@ -57,28 +58,31 @@ func (f *deployFlags) add(cmd *cobra.Command) {
 
 // options are those of a service's deployment.
 func (f *deployFlags) options(cmd *cobra.Command, service string) (host.DeployOptions, error) {
-	if err := errors.Join(f.checkMeasuring(cmd), cli.Empty(cmd, "nodes", "config")); err != nil {
+	if err := errors.Join(f.checkMeasuring(cmd), cli.Empty(cmd, "nodes", "config", "state")); err != nil {
 		return f.deploy, exit.BadInput(err)
 	}
-	c, err := agentConfig(packagedOr(f.file), "")
+	c, err := f.read()
 	f.Version = cli.Version
 	f.deploy.Options, f.deploy.Config, f.deploy.Service = f.Options, c, service
 	return f.deploy, err
 }
 
 // deployedFlags are those of what acts on deployments that there are.
-type deployedFlags struct{ file, output string }
+type deployedFlags struct{ file, state, shown string }
+
+// addFiles adds the flags that name an agent.
+func (f *deployedFlags) addFiles(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "config", "", "the agent's configuration file (default: "+packagedConfig+")")
+	cmd.Flags().StringVar(&f.state, "state", "", "the agent's folder (default: the configuration's, "+agent.DefaultStateDir+")")
+}
 
 func (f *deployedFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "config", "", "the agent's configuration file (default: "+packagedConfig+")")
-	cli.OutputFlag(cmd, &f.output)
+	f.addFiles(cmd)
+	cli.OutputFlag(cmd, &f.shown)
 }
 
 func (f *deployedFlags) read() (agent.Config, error) {
-	if err := cli.CheckOutput(f.output); err != nil {
-		return agent.Config{}, err
-	}
-	return agentConfig(packagedOr(f.file), "")
+	return agentConfig(packagedOr(f.file), f.state)
 }
 
 // packagedOr is the file that is named, or the packaged one if it is there.
@@ -136,9 +140,10 @@ func deployStartCommand() *cobra.Command {
 			}
 			var notes []string
 			if d.Phase == profiling.Kept {
-				notes = tellAgent(cmd.Context(), o.Config)
-			}
-			if err == nil && d.Phase != profiling.Kept {
+				var refused error
+				notes, refused = tellAgent(cmd.Context(), o.Config)
+				err = errors.Join(err, refused)
+			} else if err == nil {
 				err = exit.With(exit.Partly, nil)
 			}
 			return errors.Join(printed(cmd, f.output, report.NewDeploymentsReport([]profiling.Deployment{d}, notes...), report.Deployments), err)
@@ -146,17 +151,26 @@ func deployStartCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	cli.Writes(cmd, report.DeploymentsReport{})
-	return cli.Exits(cmd, "0", "the service is approved", "2", "the service cannot be tried: the line says why", "3", "rolled back, with the reason; or interrupted: the same command continues")
+	return cli.Exits(cmd, "0", "the service is approved", "2", "the service cannot be tried: the line says why", "3", "rolled back, with the reason; interrupted: the same command continues; or a running agent was not told")
 }
 
-// tellAgent makes a running agent read what is deployed; the note says what comes of it.
-func tellAgent(ctx context.Context, c agent.Config) []string {
+// tellAgent makes a running agent read what is deployed; notes say what comes of it. An agent that
+// refuses its configuration goes on as before, which is an error.
+func tellAgent(ctx context.Context, c agent.Config) (notes []string, err error) {
 	socket := cmp.Or(c.API.Socket, agent.FindSocket(c.StateDir))
 	var r serve.Reloaded
-	if err := askAgent(ctx, socket, "reload", http.MethodPost, "/v1/reload", &r); err != nil {
-		return []string{"No running agent was told: an agent takes it at its next start or reload (" + err.Error() + ")."}
+	err = askAgent(context.WithoutCancel(ctx), socket, "reload", http.MethodPost, "/v1/reload", &r)
+	switch _, gone := os.Stat(socket); {
+	case err != nil && gone != nil:
+		return []string{"No agent runs: it takes this at its start."}, nil
+	case err != nil:
+		return nil, exit.With(exit.Partly, fmt.Errorf("the running agent was not told, and goes on as before: %w: run 'homenode reload'", err))
 	}
-	return []string{"The running agent takes it with its next window."}
+	notes = []string{"The running agent takes this with its next window."}
+	if len(r.Waits) > 0 {
+		notes = append(notes, "Other settings of its configuration wait for a restart: "+strings.Join(r.Waits, ", ")+".")
+	}
+	return notes, nil
 }
 
 // printed writes a report as text or JSON.
@@ -175,6 +189,9 @@ func deployStatusCommand() *cobra.Command {
 		Example: "  homenode deploy status\n  homenode deploy status shop -o json",
 		Args:    cli.AtMostOne("one service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.CheckOutput(f.shown); err != nil {
+				return err
+			}
 			c, err := f.read()
 			if err != nil {
 				return err
@@ -187,7 +204,7 @@ func deployStatusCommand() *cobra.Command {
 				}
 				all, bad = []profiling.Deployment{one}, nil
 			}
-			return errors.Join(printed(cmd, f.output, report.NewDeploymentsReport(all), report.Deployments), exit.BadInput(bad))
+			return errors.Join(printed(cmd, f.shown, report.NewDeploymentsReport(all), report.Deployments), exit.BadInput(bad))
 		},
 	}
 	f.add(cmd)
@@ -201,29 +218,29 @@ func deployRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rollback SERVICE",
 		Short:   "Undo a deployment, also after its end",
-		Long:    "The service is approved no more, and a running agent unbinds it. What a killed trial left set is put back; its\nmemory stays where it is, unless 'homenode deploy start' is run again, which puts that back, too.",
+		Long:    "The service is approved no more, and a running agent unbinds it. What a killed trial left is put back, its memory\nincluded. Where something cannot be put back now, the same command tries again.",
 		Example: `  homenode deploy rollback shop --why "a sale until Friday"`,
 		Args:    cli.Exactly(1, "a service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.CheckOutput(f.shown); err != nil {
+				return err
+			}
 			c, err := f.read()
 			if err != nil {
 				return err
 			}
-			d, restored, err := host.RollBack(cmd.Context(), host.DeployOptions{Config: c, Service: args[0]}, why)
-			if err != nil {
+			d, notes, err := host.RollBack(cmd.Context(), host.DeployOptions{Config: c, Service: args[0]}, why)
+			if d.Phase != profiling.RolledBack {
 				return err
 			}
-			notes := tellAgent(cmd.Context(), c)
-			for _, r := range restored {
-				notes = append(notes, r.String())
-			}
-			return printed(cmd, f.output, report.NewDeploymentsReport([]profiling.Deployment{d}, notes...), report.Deployments)
+			told, refused := tellAgent(cmd.Context(), c) // whatever is left to be put back
+			return errors.Join(printed(cmd, f.shown, report.NewDeploymentsReport([]profiling.Deployment{d}, append(told, notes...)...), report.Deployments), err, refused)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&why, "why", "", "a reason, kept with the deployment")
 	cli.Writes(cmd, report.DeploymentsReport{})
-	return cli.Exits(cmd, "2", "the service has no deployment", "4", "it is rolled back already")
+	return cli.Exits(cmd, "2", "the service has no deployment, or is being tried: interrupt that first", "3", "a running agent was not told", "4", "it is rolled back already, and nothing is left of it")
 }
 
 func deployForgetCommand() *cobra.Command {
@@ -235,6 +252,9 @@ func deployForgetCommand() *cobra.Command {
 		Example: "  homenode deploy forget shop",
 		Args:    cli.Exactly(1, "a service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.CheckOutput(f.shown); err != nil {
+				return err
+			}
 			c, err := f.read()
 			if err != nil {
 				return err
@@ -243,7 +263,8 @@ func deployForgetCommand() *cobra.Command {
 				return err
 			}
 			left, bad := agent.Deployments(c.Deployments)
-			return errors.Join(printed(cmd, f.output, report.NewDeploymentsReport(left, tellAgent(cmd.Context(), c)...), report.Deployments), exit.BadInput(bad))
+			notes, refused := tellAgent(cmd.Context(), c)
+			return errors.Join(printed(cmd, f.shown, report.NewDeploymentsReport(left, notes...), report.Deployments), exit.BadInput(bad), refused)
 		},
 	}
 	f.add(cmd)

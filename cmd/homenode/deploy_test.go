@@ -27,7 +27,7 @@ func TestDeployRefuses(t *testing.T) {
 		{"approves \"bound\"", []string{"start", "bound", "--metric", "ipc"}},
 		{"--metric is empty", []string{"start", "shop", "--metric", ""}},
 		{"--nodes is empty", []string{"start", "shop", "--nodes", ""}},
-		{"a multiple of 4", []string{"start", "shop", "--metric", "ipc", "--repeats", "6"}},
+		{"a multiple of 4", []string{"start", "shop", "--metric", "ipc", "--no-spinning", "--repeats", "6"}},
 		{"a service of the configuration", []string{"start"}},
 		{"no deployment of \"shop\"", []string{"status", "shop"}},
 		{"no deployment of \"shop\"", []string{"rollback", "shop"}},

@@ -52,6 +52,7 @@ func CheckLayers(h CheckHost, layers ...Layer) Check {
 		r.Errors = yamlfile.Problems(err)
 		return r
 	}
+	c = c.withDeployed()
 	r.Mode, r.Owners = c.Mode, ownersOf(c)
 	p := places{docs: documents(layers)}
 	p.group(h, "api.group", c.API.Group)
@@ -62,6 +63,9 @@ func CheckLayers(h CheckHost, layers ...Layer) Check {
 		if err := h.Profile(c.Profile); err != nil {
 			p.warn("profile", "%v: the agent starts without it, and costs are estimates", err)
 		}
+	}
+	for _, problem := range c.Unread {
+		p.warn("deployments", "%s", problem)
 	}
 	r.match(c, h, &p)
 	r.Warnings = append(r.Warnings, p.found...)

@@ -11,11 +11,31 @@ import (
 	"slices"
 	"strings"
 
+	"homenode/internal/journal"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/profiling"
 )
 
+// TrialJournal is the folder of the journal of a service's trials: an agent has its own. It is of this
+// boot, as the settings are that it has.
+func TrialJournal(stateDir, service string) string {
+	return filepath.Join(stateDir, trialJournalsDir, unix.FileName(service))
+}
+
+// trialJournals are the journals of trials that there are.
+func trialJournals(stateDir string) (dirs []string) {
+	all, _ := os.ReadDir(filepath.Join(stateDir, trialJournalsDir)) // none: nothing was tried
+	for _, d := range all {
+		dir := filepath.Join(stateDir, trialJournalsDir, d.Name())
+		if journal.In(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 const (
+	trialJournalsDir = "deploy"
 	deploymentSuffix = ".json"
 	mostDeployments  = 1000
 )
@@ -88,12 +108,16 @@ func (c Config) withDeployed() Config {
 	return c
 }
 
-// Replicas are the workloads among these that are a service's.
-func (c Config) Replicas(service string, ids []string) (all []string) {
+// Replicas are the workloads among these that are a service's, and those of them that may never be
+// bound.
+func (c Config) Replicas(service string, ids []string) (all, excluded []string) {
 	for _, id := range ids {
 		if s, ok := c.rule(id); ok && s.Name == service {
 			all = append(all, id)
+			if may, _ := c.ordered(nil, id, service, true, s.Target); !may {
+				excluded = append(excluded, id)
+			}
 		}
 	}
-	return all
+	return all, excluded
 }

@@ -102,10 +102,18 @@ func (a *Agent) putSettingsBack() error {
 // until the rest is possible. If an agent is running, it holds the lock, and the
 // error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
-	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
+	restored, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
 	_, err1 := hotness.CleanLeft(kernel.Live())
-	restored, err2 := restoreSettings(ctx, stateDir, directOwners, runtimes)
-	return append(thawed, restored...), errors.Join(err, err1, err2)
+	more, err2 := restoreSettings(ctx, stateDir, directOwners, runtimes, cleanMonitors)
+	restored, err = append(restored, more...), errors.Join(err, err1, err2)
+	for _, dir := range trialJournals(stateDir) {
+		more, err1 := RestoreTrial(ctx, dir, directOwners, runtimes)
+		if errors.Is(err1, journal.ErrLocked) {
+			continue // its command is at work, and puts everything back
+		}
+		restored, err = append(restored, more...), errors.Join(err, err1)
+	}
+	return restored, err
 }
 
 // Foresee says what Restore would do, and changes nothing. It does not cover what a
@@ -118,11 +126,27 @@ func Foresee(stateDir string, directOwners []string, runtimes Runtimes) ([]journ
 		return thaw, errors.Join(err, bad)
 	}
 	settings, err1 := journal.Foresee(stateDir, boot, owner)
-	return append(thaw, settings...), errors.Join(err, err1)
+	all, err := append(thaw, settings...), errors.Join(err, err1)
+	for _, dir := range trialJournals(stateDir) {
+		if more, err1 := journal.Foresee(dir, boot, owner); !errors.Is(err1, journal.ErrLocked) {
+			all, err = append(all, more...), errors.Join(err, err1)
+		}
+	}
+	return all, err
 }
 
-// restoreSettings restores threads even where cgroups cannot be restored.
-func restoreSettings(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
+// RestoreTrial restores what the journal of a folder has on record. Nothing else is looked for: an agent
+// may run, with a folder of its own.
+func RestoreTrial(ctx context.Context, dir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
+	return restoreSettings(ctx, dir, directOwners, runtimes, func() error { return nil })
+}
+
+// cleanMonitors removes a killed monitor's groups, for the process that holds the journal's lock.
+func cleanMonitors() error { return resctrl.CleanLeft(kernel.Live()) }
+
+// restoreSettings restores threads even where cgroups cannot be restored. clean is called while the
+// journal's lock is held.
+func restoreSettings(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes, clean func() error) ([]journal.Restored, error) {
 	owner, err := Owners(directOwners, runtimes)
 	if err != nil {
 		return nil, err
@@ -132,7 +156,7 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 		return nil, err
 	}
 	restored, err := j.Restore(ctx, owner)
-	return restored, errors.Join(err, resctrl.CleanLeft(kernel.Live()), j.Compact(), j.Damage(), j.Close())
+	return restored, errors.Join(err, clean(), j.Compact(), j.Damage(), j.Close())
 }
 
 // tellSuspects logs settings that may be left over from a damaged journal.

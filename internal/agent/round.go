@@ -25,7 +25,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	r.restore = a.restoreAnew
 	if c := a.o.Config; r.restore == nil {
 		r.restore = func(ctx context.Context) ([]journal.Restored, error) {
-			return restoreSettings(ctx, c.StateDir, c.DirectOwners, c.Runtimes)
+			return restoreSettings(ctx, c.StateDir, c.DirectOwners, c.Runtimes, cleanMonitors)
 		}
 	}
 	go func() { r.ended <- a.loop(ctx, r) }()

@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 )
@@ -81,4 +82,10 @@ func foresee(owner Owner, e Entry) (Restored, Current, error) {
 		r.Detail = fmt.Sprintf("%q again, is %q", e.Original, cur.Value)
 	}
 	return r, cur, nil
+}
+
+// In says that a folder has a journal.
+func In(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, logName))
+	return err == nil
 }

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"testing"
 
@@ -32,7 +33,7 @@ F`
 // HOMENODE_DEPLOY=all an interrupted one is continued, and one is hurt until its end.
 func deploysLive(t *testing.T, g *Guest, says func(exit int, script string, words ...string) Result, unchanged func(when string)) {
 	t.Helper()
-	all := os.Getenv("HOMENODE_DEPLOY") == "all"
+	all, memory := os.Getenv("HOMENODE_DEPLOY") == "all", memoryByNode(t, g)
 	mustRun(t, g, "sh", "-c", setUpDeploy)
 	t.Cleanup(func() { mustRun(t, g, "sh", "-c", tearDownDeploy) })
 	says(0, "homenode deploy plan shop --config /tmp/prof-deploy/agent.yaml --repeats 4 --metric file:/tmp/prof-count --counter --for 500ms", "the agent's policy", "nothing is changed")
@@ -41,14 +42,22 @@ func deploysLive(t *testing.T, g *Guest, says func(exit int, script string, word
 	mustRun(t, g, "sh", "-c", deployStart+` --nodes 0 >/tmp/prof.out 2>&1 & pid=$!; `+whenBound+`; kill -9 $pid; wait $pid; true`)
 	says(0, `homenode deploy status --config /tmp/prof-deploy/agent.yaml`, "shop: under way; 0 of 1 replica tried")
 	says(2, deployStart+" --nodes 0 --least 0.03", "under way with other settings")
-	says(0, deployBack, "cpuset.cpus", "it was asked for")
-	unchanged("kill -9, then a rollback")
+	says(0, "homenode restore --state /tmp/prof-deploy/state", "cpuset.cpus")
+	unchanged("kill -9, then homenode restore")
+	says(0, deployBack, "it was asked for")
+	unchanged("a rollback")
+	for n, now := range memoryByNode(t, g) {
+		if math.Abs(now-memory[n]) > 0.05*(memory[0]+memory[1]) {
+			t.Errorf("after a rollback node %d has %.0f bytes of its memory, before %.0f", n, now, memory[n])
+		}
+	}
+	says(4, deployBack, "nothing is left of its trials")
 	if all {
 		says(0, deployStart+` --nodes 0 --least 0.03 >/tmp/prof.out 2>&1 & pid=$!; `+whenBound+`; kill $pid; wait $pid; cat /tmp/prof.out; true`, "the same command continues")
 		unchanged("SIGTERM")
 	}
 
-	r := says(0, deployStart+" --nodes 0 --least 0.03 -o json", `"kept"`, "No running agent was told")
+	r := says(0, deployStart+" --nodes 0 --least 0.03 -o json", `"kept"`, "No agent runs")
 	unchanged("kept")
 	var got report.DeploymentsReport
 	if err := json.Unmarshal([]byte(r.Stdout), &got); err != nil || len(got.Deployments) != 1 {
@@ -61,7 +70,7 @@ func deploysLive(t *testing.T, g *Guest, says func(exit int, script string, word
 	t.Logf("%q", got.Deployments[0].Sentences)
 
 	// The agent binds what is kept, and only that.
-	says(0, `homenode agent --config /tmp/prof-deploy/agent.yaml >/tmp/prof.agent 2>&1 & pid=$!; `+whenBound+`; `+deployBack+` --why "a sale"; `+whenFree+`; kill $pid; wait $pid`, "takes it with its next window", "a sale")
+	says(0, `homenode agent --config /tmp/prof-deploy/agent.yaml >/tmp/prof.agent 2>&1 & pid=$!; `+whenBound+`; `+deployBack+` --why "a sale"; `+whenFree+`; kill $pid; wait $pid`, "takes this with its next window", "a sale")
 	unchanged("rolled back while an agent runs")
 	says(4, deployBack, "rolled back already")
 

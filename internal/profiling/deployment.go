@@ -32,6 +32,8 @@ type Deployment struct {
 	// others: shares of the time of an operation.
 	Least  float64 `json:"least_ratio"`
 	Margin float64 `json:"margin_ratio"`
+	// Nodes are those that were asked for; "": those to which the agent would bind each replica.
+	Nodes string `json:"asked_nodes"`
 	// Replicas are the names of its workloads (schema.Name), in the order in which they are tried.
 	Replicas []string      `json:"workload_ids"`
 	Trials   []DeployTrial `json:"replica_trials"`
@@ -148,7 +150,7 @@ func (d Deployment) Next() (workload string, ok bool) {
 
 // SameJob says that a deployment may be continued with these settings and replicas.
 func (d Deployment) SameJob(o Deployment) bool {
-	return d.Job.Same(o.Job) && d.Least == o.Least && d.Margin == o.Margin && slices.Equal(d.Replicas, o.Replicas)
+	return d.Job.Same(o.Job) && d.Nodes == o.Nodes && d.Least == o.Least && d.Margin == o.Margin && slices.Equal(d.Replicas, o.Replicas)
 }
 
 // Take takes the trial of the next replica. The deployment that it was given stays as it is.
@@ -217,10 +219,14 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$`)
 // its path. A name that could mean more than itself there is refused: whoever starts a workload may
 // have chosen it.
 func ForWorkload(metric, workload string) (string, error) {
-	const place = "{workload}"
 	name := path.Base(workload)
-	if strings.Contains(metric, place) && !plainName.MatchString(name) {
-		return "", fmt.Errorf("--metric has %s, and the name %.80q could mean more than itself there: want letters, digits and _ . @ : - only", place, name)
+	if PerWorkload(metric) && !plainName.MatchString(name) {
+		return "", fmt.Errorf("--metric has %s, and the name %.80q could mean more than itself there: want letters, digits and _ . @ : - only", workloadPlace, name)
 	}
-	return strings.ReplaceAll(metric, place, name), nil
+	return strings.ReplaceAll(metric, workloadPlace, name), nil
 }
+
+const workloadPlace = "{workload}"
+
+// PerWorkload says that a metric's text is another one for each workload.
+func PerWorkload(metric string) bool { return strings.Contains(metric, workloadPlace) }

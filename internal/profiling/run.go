@@ -45,6 +45,11 @@ var ErrUnfinished = errors.New("not all is measured")
 // state that it returns is the last that was saved.
 func Run(ctx context.Context, s State, l placement.List, subject Subject, tools Tools) (State, error) {
 	all := len(s.Job.Runs())
+	if s.Job.MostLoss > 0 && len(s.Samples) > 0 { // it ended there, and was continued
+		if err := s.hurt(); err != nil {
+			return s, err
+		}
+	}
 	for _, r := range s.Open() {
 		p := l.Placements[r.Arm]
 		tools.Tell(Progress{Done: len(s.Samples), All: all, Next: p, Left: unit.OptOf(s.Left())})

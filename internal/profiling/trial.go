@@ -26,7 +26,8 @@ const (
 )
 
 // Arms are the placements of a trial. The unbound one has no CPUs: it is where the workload was.
-func Arms(m machine.Machine, nodes set.NodeSet) (placement.List, error) {
+// Nothing is bound to reserved CPUs.
+func Arms(m machine.Machine, nodes set.NodeSet, reserved set.CPUSet) (placement.List, error) {
 	var cpus set.CPUSet
 	all := 0
 	for _, n := range m.Nodes {
@@ -35,7 +36,7 @@ func Arms(m machine.Machine, nodes set.NodeSet) (placement.List, error) {
 		}
 		all++
 		if nodes.Has(n.ID) {
-			cpus = cpus.Union(n.CPUs)
+			cpus = cpus.Union(n.CPUs.Minus(reserved))
 		}
 	}
 	switch {
@@ -43,7 +44,7 @@ func Arms(m machine.Machine, nodes set.NodeSet) (placement.List, error) {
 		return placement.List{}, fmt.Errorf("this machine has %s with CPUs: binding changes nothing", render.Count(all, "node"))
 	case nodes.IsEmpty() || cpus.IsEmpty():
 		return placement.List{}, fmt.Errorf("nodes %s have no CPUs: a workload cannot run there", nodes)
-	case cpus == m.OnlineCPUs():
+	case cpus == m.OnlineCPUs().Minus(reserved):
 		return placement.List{}, fmt.Errorf("nodes %s are all of this machine: binding to them changes nothing", nodes)
 	}
 	return placement.List{Links: "none", Placements: []placement.Placement{{}, {Nodes: nodes, CPUs: cpus}}}, nil

@@ -20,7 +20,7 @@ import (
 
 func arms(t *testing.T, nodes ...int) placement.List {
 	t.Helper()
-	l, err := Arms(shapetest.Shape(t, "four").Machine(), set.FromNodes(nodes...))
+	l, err := Arms(shapetest.Shape(t, "four").Machine(), set.FromNodes(nodes...), set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +176,12 @@ func TestArmsRefuse(t *testing.T) {
 	for want, nodes := range map[string]set.NodeSet{
 		"have no CPUs": set.FromNodes(9), "nodes  have no CPUs": {}, "all of this machine": set.FromNodes(0, 1, 2, 3),
 	} {
-		if _, err := Arms(m, nodes); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Arms(m, nodes, set.CPUSet{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", nodes, err, want)
 		}
 	}
 	m.Nodes = m.Nodes[:1]
-	if _, err := Arms(m, set.FromNodes(0)); err == nil || !strings.Contains(err.Error(), "1 node") {
+	if _, err := Arms(m, set.FromNodes(0), set.CPUSet{}); err == nil || !strings.Contains(err.Error(), "1 node") {
 		t.Errorf("one node: %v", err)
 	}
 }

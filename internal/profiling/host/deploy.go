@@ -10,22 +10,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
-	"homenode/internal/journal"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/unix"
 	"homenode/internal/profiling"
 	"homenode/internal/schema"
 )
 
 // DeployOptions are what 'homenode deploy' is asked for.
 type DeployOptions struct {
-	// Options are those of each trial. Its workload and files are chosen here.
+	// Options are those of each trial. Its workload, files and owners are chosen here.
 	Options
 	Config        agent.Config
 	Service       string
@@ -37,18 +36,19 @@ type DeployOptions struct {
 
 // Deploy tries the replicas of a service one after the other, and keeps the service approved where
 // its first replica gains and no other is hurt. Every step is on record before the next begins, so
-// that the same call continues after an interrupt or a kill.
+// that the same call continues after an interrupt or a kill. A deployment without steps is none.
 func Deploy(ctx context.Context, o DeployOptions, stderr io.Writer) (d profiling.Deployment, err error) {
-	if d, err = o.begin(); err != nil {
+	asked, err := o.begin()
+	if err != nil {
 		return d, exit.BadInput(err)
 	}
-	unlock, err := lockDeployments(o.Config.Deployments)
+	unlock, err := o.lockAll()
 	if err != nil {
 		return d, err
 	}
 	defer unlock()
-	if d, err = o.continued(d); err != nil {
-		return d, exit.BadInput(err)
+	if d, err = o.continued(asked); err != nil {
+		return profiling.Deployment{}, exit.BadInput(err)
 	}
 	if err := o.save(d); err != nil { // before anything is changed
 		return d, err
@@ -59,12 +59,15 @@ func Deploy(ctx context.Context, o DeployOptions, stderr io.Writer) (d profiling
 			return d, nil
 		}
 		cli.Tell(stderr, []string{fmt.Sprintf("replica %d of %d of %s: %s", len(d.Trials)+1, len(d.Replicas), o.Service, name)})
-		r, failed := o.trial(ctx, name, len(d.Trials), stderr)
-		next, code := after(d, name, r, failed, time.Now())
-		if code == "" { // it was not measured: the same command continues
+		r, failed := o.trial(ctx, d, name, stderr)
+		next, code := after(d, name, r, failed, now())
+		switch {
+		case code == "" && ctx.Err() != nil:
+			return d, exit.With(exit.Partly, fmt.Errorf("interrupted: the same command continues: %w", failed))
+		case code == "": // it was not measured
 			return d, failed
 		}
-		if err := o.save(next); err != nil {
+		if err := errors.Join(o.save(next), o.forgetTrials()); err != nil {
 			return d, errors.Join(failed, err)
 		}
 		if d = next; failed != nil {
@@ -83,7 +86,7 @@ func PlanDeployment(ctx context.Context, o DeployOptions, stderr io.Writer) (d p
 	}
 	o.DryRun = true
 	for i := len(d.Trials); i < len(d.Replicas); i++ {
-		r, err := o.trial(ctx, d.Replicas[i], i, stderr)
+		r, err := o.trial(ctx, d, d.Replicas[i], stderr)
 		if err != nil {
 			return d, all, err
 		}
@@ -91,6 +94,8 @@ func PlanDeployment(ctx context.Context, o DeployOptions, stderr io.Writer) (d p
 	}
 	return d, all, nil
 }
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // begin is the deployment that is asked for, as one that was never tried.
 func (o *DeployOptions) begin() (d profiling.Deployment, err error) {
@@ -103,44 +108,54 @@ func (o *DeployOptions) begin() (d profiling.Deployment, err error) {
 	if o.list == nil {
 		o.list = func(patterns []string) ([]string, error) { return kernel.WorkloadsIn(kernel.At("/"), patterns) }
 	}
-	if o.MetricText == "" && o.latencyFile() != "" {
-		o.MetricText, o.Metric.LowerIsBetter = "file:"+o.latencyFile(), true
-	}
 	if o.MetricText == "" {
-		return d, fmt.Errorf("--metric is missing: %q has no latency_file in the configuration either: name a number that says how fast it is", o.Service)
+		return d, errors.New("--metric is missing: name a number that says how fast a replica is")
 	}
-	o.Metric.Server = o.Prometheus
-	metric, err := withFlags(o.MetricText, o.Metric)
-	if err != nil {
+	check := o.Options
+	if err := check.prepare(); err != nil {
 		return d, err
 	}
-	ids, err := o.list(o.Config.Cgroups)
-	if err != nil {
+	d = profiling.Deployment{Service: o.Service, Least: o.Least, Margin: o.Margin, Nodes: o.Nodes,
+		Job: profiling.Job{Metric: check.Metric, Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, MostLoss: o.MostLoss}}
+	if d.Replicas, err = o.replicas(); err != nil {
 		return d, err
-	}
-	d = profiling.Deployment{Service: o.Service, Least: o.Least, Margin: o.Margin,
-		Job: profiling.Job{Metric: metric, Warm: o.Warm, For: o.For, Repeats: o.Repeats, Seed: o.Seed, MostLoss: o.MostLoss}}
-	for _, id := range o.Config.Replicas(o.Service, ids) {
-		if _, err := profiling.ForWorkload(o.MetricText, id); err != nil {
-			return d, err
-		}
-		d.Replicas = append(d.Replicas, schema.Name(id))
 	}
 	if o.Repeats%4 != 0 {
 		return d, fmt.Errorf("--repeats %d: want a multiple of 4: each trial's row has the gain of two halves alike", o.Repeats)
 	}
-	// The metric is of a workload that runs already, so this checks as a trial does.
-	check := d.Job
-	check.Workload = o.Service
-	if err := check.Check(); err != nil {
+	running := d.Job
+	running.Workload = o.Service // its metric is of a workload that runs already
+	if err := running.Check(); err != nil {
 		return d, err
 	}
-	return profiling.BeginDeployment(d, time.Now().UTC().Truncate(time.Second), nil)
+	if len(d.Replicas) > 1 && check.Metric.Kind != profiling.IPC && !profiling.PerWorkload(o.MetricText) {
+		return d, fmt.Errorf("--metric is the same number for all %d replicas, so what binding does to one is hardly in it: put {workload}, the last part of a replica's path, into it", len(d.Replicas))
+	}
+	return profiling.BeginDeployment(d, now(), nil)
+}
+
+// replicas are the names of the service's workloads on this host.
+func (o *DeployOptions) replicas() (names []string, err error) {
+	ids, err := o.list(o.Config.Cgroups)
+	if err != nil {
+		return nil, err
+	}
+	all, excluded := o.Config.Replicas(o.Service, ids)
+	if len(excluded) > 0 {
+		return nil, fmt.Errorf("the configuration excludes %s, a replica of %q: an agent binds all replicas of a service on a host or none: take it out of excluded, or give it a service of its own", schema.Name(excluded[0]), o.Service)
+	}
+	for _, id := range all {
+		if _, err := profiling.ForWorkload(o.MetricText, id); err != nil {
+			return nil, err
+		}
+		names = append(names, schema.Name(id))
+	}
+	return names, nil
 }
 
 // allowed refuses services that others decide about.
 func (o *DeployOptions) allowed() error {
-	c := o.Config
+	c, known := o.Config, false
 	switch {
 	case c.Deployments == "":
 		return errors.New("the configuration says deployments: none: give it a folder")
@@ -149,30 +164,20 @@ func (o *DeployOptions) allowed() error {
 	case c.Mode != agent.ModeAct:
 		return fmt.Errorf("the configuration says mode: %s: an agent would never bind what is deployed", c.Mode)
 	}
-	for _, s := range c.Services {
-		switch {
-		case s.Name != o.Service:
-			continue
-		case s.Approved && !s.Deployed:
+	for _, s := range c.Services { // several rules may be of one service
+		if s.Name == o.Service && s.Approved && !s.Deployed {
 			return fmt.Errorf("the configuration approves %q: an agent binds it without a trial: remove approved: true, or use 'homenode experiment'", o.Service)
 		}
-		return nil
+		known = known || s.Name == o.Service
 	}
-	return fmt.Errorf("the configuration has no service %q: add a rule with its name and match", o.Service)
+	if !known {
+		return fmt.Errorf("the configuration has no service %q: add a rule with its name and match", o.Service)
+	}
+	return nil
 }
 
-// latencyFile is where the service reports its latency; "": nowhere.
-func (o *DeployOptions) latencyFile() string {
-	for _, s := range o.Config.Services {
-		if s.Name == o.Service {
-			return s.LatencyFile
-		}
-	}
-	return ""
-}
-
-// continued is the deployment on record, if it is under way and the same was asked for. One that was
-// rolled back is tried anew, and its steps stay.
+// continued is the deployment on record, if the same was asked for. One that was rolled back is tried
+// anew, and its steps stay.
 func (o *DeployOptions) continued(d profiling.Deployment) (profiling.Deployment, error) {
 	old, err := agent.ReadDeployment(agent.DeploymentFile(o.Config.Deployments, o.Service))
 	switch {
@@ -180,64 +185,62 @@ func (o *DeployOptions) continued(d profiling.Deployment) (profiling.Deployment,
 		return d, nil
 	case err != nil:
 		return d, err
-	case old.Phase == profiling.Kept:
-		return d, fmt.Errorf("%q is deployed since %s: 'homenode deploy rollback' undoes it", o.Service, old.Last().At.Format(time.DateTime))
 	case old.Phase == profiling.RolledBack:
 		return profiling.BeginDeployment(d, d.Began, old.Events)
-	case !old.SameJob(d):
+	case old.SameJob(d):
+		return old, nil
+	case old.Phase == profiling.Kept:
+		return d, fmt.Errorf("%q is deployed since %s, with other settings or replicas: 'homenode deploy rollback' undoes it", o.Service, old.Last().At.Format(time.DateTime))
+	case len(old.Trials) > 0 || len(o.unfinished()) > 0:
 		return d, fmt.Errorf("a deployment of %q is under way with other settings or replicas: give the same, or end it: homenode deploy rollback", o.Service)
 	}
-	return old, nil
+	return profiling.BeginDeployment(d, d.Began, old.Events) // its metric did not answer, say: nothing was changed
 }
 
-// trial binds and unbinds one replica.
-func (o *DeployOptions) trial(ctx context.Context, name string, number int, stderr io.Writer) (profiling.TrialReport, error) {
-	t := o.Options
+// trial binds and unbinds one replica. What an earlier instance of it left unfinished is gone with it.
+func (o *DeployOptions) trial(ctx context.Context, d profiling.Deployment, name string, stderr io.Writer) (profiling.TrialReport, error) {
+	t := o.ofTrial()
 	t.Workload, t.Application = schema.Path(name), o.Service
-	t.State = journalOf(o.Config)
-	if !t.DryRun {
-		t.Rows, t.Saved = o.rows(number), o.rows(number)+unfinished
-	}
 	t.CommandLine = "homenode deploy start" // no names: the row can be handed on
 	var err error
 	if t.MetricText, err = profiling.ForWorkload(o.MetricText, t.Workload); err != nil {
 		return profiling.TrialReport{}, exit.BadInput(err)
 	}
-	if !t.DryRun {
-		if err := os.MkdirAll(t.State, 0o700); err != nil {
-			return profiling.TrialReport{}, err
+	if t.DryRun {
+		return o.try(ctx, t, stderr)
+	}
+	t.Rows = filepath.Join(o.folder(), fmt.Sprintf("%s-%d.parquet", d.Began.Format("20060102T150405"), len(d.Trials)+1))
+	t.Saved, t.keeps = t.Rows+unfinished, true
+	if err := os.MkdirAll(t.State, 0o700); err != nil {
+		return profiling.TrialReport{}, err
+	}
+	r, err := o.try(ctx, t, stderr)
+	if errors.Is(err, errEarlier) {
+		if err := os.Remove(t.Saved); err != nil {
+			return r, err
 		}
+		r, err = o.try(ctx, t, stderr)
 	}
-	return o.try(ctx, t, stderr)
+	return r, err
 }
 
-const unfinished = ".unfinished"
-
-// rows is the file of a trial's row for a model.
-func (o *DeployOptions) rows(number int) string {
-	return fmt.Sprintf("%s.trial-%d.parquet", strings.TrimSuffix(agent.DeploymentFile(o.Config.Deployments, o.Service), filepath.Ext(agent.DeploymentFile("", ""))), number+1)
-}
-
-// journalOf is the folder of the trials' journal: an agent has its own. It is of this boot, as the
-// settings are that it has.
-func journalOf(c agent.Config) string { return filepath.Join(c.StateDir, "deploy") }
-
-func (o *DeployOptions) save(d profiling.Deployment) error { return saveDeployment(o.Config, d) }
-
-func saveDeployment(c agent.Config, d profiling.Deployment) error {
-	data, err := d.Encode()
-	if err == nil {
-		err = unix.ReplaceFile(agent.DeploymentFile(c.Deployments, d.Service), data)
+// ofTrial are the options of a trial, with what the agent's configuration says.
+func (o *DeployOptions) ofTrial() Options {
+	t, c := o.Options, &o.Config
+	t.State = agent.TrialJournal(c.StateDir, o.Service)
+	t.DirectOwners = append(slices.Clone(c.DirectOwners), t.DirectOwners...)
+	t.Runtimes, t.MAO, t.Reserved = c.Runtimes, &c.MAO, c.MAO.ReservedCPUs
+	if t.Profile == "" {
+		t.Profile = c.Profile
 	}
-	if err != nil {
-		return fmt.Errorf("write the deployment of %q: %w", d.Service, err)
-	}
-	return nil
+	return t
 }
 
 // after is the deployment after a trial, and the code of its last step; "": nothing was found out.
-func after(d profiling.Deployment, name string, r profiling.TrialReport, failed error, now time.Time) (profiling.Deployment, profiling.DeployCode) {
-	now = now.UTC().Truncate(time.Second)
+func after(d profiling.Deployment, name string, r profiling.TrialReport, failed error, at time.Time) (profiling.Deployment, profiling.DeployCode) {
+	if errors.Is(failed, errNotBack) { // it is not over: 'deploy rollback', or the same command
+		return d, ""
+	}
 	why := ""
 	if failed != nil {
 		why = failed.Error()
@@ -255,99 +258,39 @@ func after(d profiling.Deployment, name string, r profiling.TrialReport, failed 
 			if why == "" && len(r.Notes) > 0 {
 				why = r.Notes[0]
 			}
-			return d.Stop(end.code, why, now), end.code
+			return d.Stop(end.code, why, at), end.code
 		}
 	}
 	if failed != nil || r.Outcome != "complete" {
 		return d, ""
 	}
-	d = d.Take(profiling.TrialOf(name, r, now))
+	d = d.Take(profiling.TrialOf(name, r, at))
 	return d, d.Last().Code
 }
 
-// lockDeployments lets one program at a time change what is on record.
-func lockDeployments(folder string) (unlock func(), err error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, exit.Precondition(err)
-	}
-	f, err := os.OpenFile(filepath.Join(folder, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, exit.Precondition(err)
-	}
-	ok, err := unix.TryLock(f)
-	if err == nil && !ok {
-		err = exit.BadInput(fmt.Errorf("another 'homenode deploy' is at work in %s: wait for it, or interrupt it", folder))
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { _ = f.Close() }, nil
+// folder has what trials of the service left: rows, and what is unfinished.
+func (o *DeployOptions) folder() string {
+	file := agent.DeploymentFile(o.Config.Deployments, o.Service)
+	return strings.TrimSuffix(file, filepath.Ext(file))
 }
 
-// DeploymentOf is a service's deployment.
-func DeploymentOf(c agent.Config, service string) (profiling.Deployment, error) {
-	d, err := agent.ReadDeployment(agent.DeploymentFile(c.Deployments, service))
-	if c.Deployments == "" || errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there is no deployment of %q: 'homenode deploy status' lists those that there are", service)
-	}
-	return d, exit.BadInput(err)
-}
-
-// change reads a service's deployment under the lock.
-func change(c agent.Config, service string, do func(profiling.Deployment) error) error {
-	if _, err := DeploymentOf(c, service); err != nil {
-		return err
-	}
-	unlock, err := lockDeployments(c.Deployments)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	d, err := DeploymentOf(c, service)
-	if err != nil {
-		return err
-	}
-	return do(d)
-}
-
-// RollBack ends a deployment, also after its end: the service is approved no more, and what a killed
-// trial left set is put back.
-func RollBack(ctx context.Context, o DeployOptions, why string) (d profiling.Deployment, restored []journal.Restored, err error) {
-	err = change(o.Config, o.Service, func(was profiling.Deployment) error {
-		if d = was; was.Phase == profiling.RolledBack {
-			return exit.With(exit.Nothing, fmt.Errorf("%q is rolled back already", o.Service))
+// unfinished are the saved states of trials that are not over.
+func (o *DeployOptions) unfinished() (files []string) {
+	all, _ := os.ReadDir(o.folder()) // none: nothing was tried
+	for _, f := range all {
+		if strings.HasSuffix(f.Name(), unfinished) {
+			files = append(files, filepath.Join(o.folder(), f.Name()))
 		}
-		d = was.Stop(profiling.DeployOperator, why, time.Now().UTC().Truncate(time.Second))
-		if err := o.save(d); err != nil { // the agent is told first: it may not bind what is put back
-			return err
-		}
-		if _, err := os.Stat(journalOf(o.Config)); err == nil {
-			if restored, err = agent.Restore(ctx, journalOf(o.Config), o.Config.DirectOwners, o.Config.Runtimes); err != nil {
-				return err
-			}
-		}
-		return o.forgetTrials(len(d.Replicas))
-	})
-	return d, restored, err
+	}
+	return files
 }
 
-// forgetTrials removes what unfinished trials measured.
-func (o *DeployOptions) forgetTrials(n int) error {
-	for i := range n {
-		if err := os.Remove(o.rows(i) + unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// forgetTrials removes them.
+func (o *DeployOptions) forgetTrials() error {
+	for _, f := range o.unfinished() {
+		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
-}
-
-// ForgetDeployment removes a deployment that has ended: the configuration alone says then whether the
-// service is bound.
-func ForgetDeployment(o DeployOptions) error {
-	return change(o.Config, o.Service, func(d profiling.Deployment) error {
-		if d.Phase == profiling.Trying {
-			return exit.BadInput(fmt.Errorf("the deployment of %q is under way: 'homenode deploy rollback' ends it", o.Service))
-		}
-		return os.Remove(agent.DeploymentFile(o.Config.Deployments, o.Service))
-	})
 }

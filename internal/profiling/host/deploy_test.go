@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func newDeploying(t *testing.T, config string, answers ...any) *deploying {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.DeployOptions = DeployOptions{Config: c, Service: "shop", Least: 0.02, Margin: 0.02, Options: Options{For: time.Second, Repeats: 8}}
+	d.DeployOptions = DeployOptions{Config: c, Service: "shop", Least: 0.02, Margin: 0.02, Options: Options{For: time.Second, Repeats: 8, MetricText: "file:/run/shop/{workload}.p99", Metric: profiling.Metric{LowerIsBetter: true}}}
 	d.list = func([]string) ([]string, error) {
 		return []string{"/shop/a", "/other", "/shop/b", "/bound/a"}, nil
 	}
@@ -99,8 +100,13 @@ func TestDeployKeeps(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if _, err := d.run(t); err == nil || !strings.Contains(err.Error(), "is deployed since") {
-		t.Errorf("a second time: %v", err)
+	if again, err := d.run(t); err != nil || len(again.Events) != len(got.Events) || len(d.tried) != 2 {
+		t.Errorf("a second time: %v: %+v", err, again)
+	}
+	other := d.DeployOptions
+	other.Least = 0.05
+	if _, err := Deploy(t.Context(), other, io.Discard); err == nil || !strings.Contains(err.Error(), "is deployed since") {
+		t.Errorf("with other settings: %v", err)
 	}
 	if err := ForgetDeployment(d.DeployOptions); err != nil || d.approved(t) {
 		t.Errorf("forgotten: %v", err)
@@ -177,7 +183,7 @@ func TestDeployContinues(t *testing.T) {
 	if got, err := d.run(t); err != nil || got.Phase != profiling.Kept || !d.approved(t) {
 		t.Errorf("%v: %+v", err, got)
 	}
-	unlock, err := lockDeployments(d.Config.Deployments)
+	unlock, err := d.lock(d.ownLock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,21 +193,76 @@ func TestDeployContinues(t *testing.T) {
 	}
 }
 
+// What is not as it was is no end: the same command and a rollback both go on. What an earlier instance
+// of a replica left is tried anew.
+func TestDeployNotBack(t *testing.T) {
+	t.Parallel()
+	notBack := fmt.Errorf("%w: %w: %w", profiling.ErrConstant, errNotBack, errors.New("no answer"))
+	earlier := fmt.Errorf("it has an experiment with %w", errEarlier)
+	d := newDeploying(t, deployConfig, notBack, earlier, 0.1, 0.1)
+	got, err := d.run(t)
+	if !errors.Is(err, errNotBack) || got.Phase != profiling.Trying || len(got.Events) != 1 {
+		t.Errorf("%v: %+v", err, got)
+	}
+	saved := d.tried[0].Saved
+	if err := os.WriteFile(saved, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := ForgetDeployment(d.DeployOptions); err == nil {
+		t.Error("it was forgotten")
+	}
+	if got, err := d.run(t); err != nil || got.Phase != profiling.Kept {
+		t.Errorf("%v: %+v", err, got)
+	}
+	if left := d.unfinished(); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// Where the first trial could not begin, the same service may be tried with other settings.
+func TestDeployOtherSettings(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t, deployConfig, errors.New("the metric does not answer"), 0.1, 0.1)
+	if _, err := d.run(t); err == nil {
+		t.Fatal("no error")
+	}
+	d.Least = 0.05
+	saved := filepath.Join(d.folder(), "x"+unfinished)
+	if err := os.WriteFile(saved, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.run(t); err == nil || !strings.Contains(err.Error(), "other settings") {
+		t.Errorf("what was begun: %v", err)
+	}
+	if err := os.Remove(saved); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.run(t); err != nil || got.Phase != profiling.Kept || len(got.Events) != 5 {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
 // A service that others decide about is refused, and so is what cannot be measured.
 func TestDeployRefuses(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(d *deploying){
-		"has no service":              func(d *deploying) { d.Service = "shops" },
-		"approves \"bound\"":          func(d *deploying) { d.Service = "bound" },
-		"no workload of this host":    func(d *deploying) { d.Service, d.MetricText = "none", "ipc" },
-		"has no latency_file":         func(d *deploying) { d.Service = "none" },
+		"has no service":           func(d *deploying) { d.Service = "shops" },
+		"approves \"bound\"":       func(d *deploying) { d.Service = "bound" },
+		"no workload of this host": func(d *deploying) { d.Service = "none" },
+		"--metric is missing":      func(d *deploying) { d.MetricText = "" },
+		"counts spinning as work":  func(d *deploying) { d.MetricText, d.Metric = "ipc", profiling.Metric{} },
+		"the same number for all":  func(d *deploying) { d.MetricText = "file:/run/shop/p99" },
+		"excludes /shop/b":         func(d *deploying) { d.Config.Excluded = []string{"/shop/b"} },
+		"approves \"shop\"": func(d *deploying) { // two rules of one service
+			d.Config.Services = append(slices.Clone(d.Config.Services), agent.Service{Name: "shop", Match: "/more/*", Approved: true})
+		},
 		"deployments: none":           func(d *deploying) { d.Config.Deployments = "" },
 		"mode: observe":               func(d *deploying) { d.Config.Mode = agent.ModeObserve },
 		"this host has a hub":         func(d *deploying) { d.Config.Hub.Address = "hub:8443" },
 		"a multiple of 4":             func(d *deploying) { d.Repeats = 6 },
 		"--margin":                    func(d *deploying) { d.Margin = 0 },
 		"metric \"what\"":             func(d *deploying) { d.MetricText = "what" },
-		"that is for a command":       func(d *deploying) { d.MetricText = "time" },
+		"that is for a command":       func(d *deploying) { d.MetricText, d.Metric = "time", profiling.Metric{} },
 		"could mean more than itself": func(d *deploying) { d.list = func([]string) ([]string, error) { return []string{"/shop/$(x)"}, nil } },
 		"cgroups cannot be read today": func(d *deploying) {
 			d.list = func([]string) ([]string, error) { return nil, errors.New("cgroups cannot be read today") }

@@ -16,6 +16,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/model/gain"
 	"homenode/internal/placement"
+	"homenode/internal/policy/mao"
 	"homenode/internal/profiling"
 	"homenode/internal/set"
 	"homenode/internal/source"
@@ -140,7 +141,7 @@ func (t *trial) saved() (s profiling.State, err error) {
 	}
 	nodes, err := set.ParseNodes(old.Job.Placements[profiling.Bound].Nodes)
 	if err == nil {
-		t.list, err = profiling.Arms(t.machine, nodes)
+		t.list, err = profiling.Arms(t.machine, nodes, t.o.Reserved)
 	}
 	if err != nil {
 		return s, fmt.Errorf("%s: %w: name another file with --saved", t.o.Saved, err)
@@ -159,7 +160,7 @@ func (t *trial) saved() (s profiling.State, err error) {
 func (t *trial) again(ctx context.Context, s *profiling.State) error {
 	t.w.job, t.w.spread, t.w.home = s.Job, s.Spread, s.Home
 	if now, err := instance(t.w.id); err != nil || now != s.Instance {
-		return exit.BadInput(errors.Join(err, fmt.Errorf("%s has an experiment with an earlier instance of %s: remove it, or name another file with --saved", t.o.Saved, t.w.id)))
+		return exit.BadInput(errors.Join(err, fmt.Errorf("%s has an experiment with %w of %s: remove it, or name another file with --saved", t.o.Saved, errEarlier, t.w.id)))
 	}
 	if !t.o.DryRun {
 		if err := t.w.begin(ctx, t.o); err != nil {
@@ -194,6 +195,9 @@ func (t *trial) begin(ctx context.Context, s *profiling.State) error {
 	s.Instance, err = instance(t.w.id)
 	return err
 }
+
+// errEarlier is of a saved state whose workload is gone, and another has its name.
+var errEarlier = errors.New("an earlier instance")
 
 // instance tells a workload from another one that has its name: by this boot, and its cgroup.
 func instance(id string) (string, error) {
@@ -245,13 +249,20 @@ func (t *trial) choose(w window.Window, id string) (err error) {
 		nodes, err = source.NodesOf(t.machine, "nodes", t.o.Nodes)
 		t.why = "--nodes"
 	} else {
-		nodes, t.why, err = whereTo(t.machine, w, id)
+		c := mao.DefaultConfig()
+		if t.o.MAO != nil {
+			c = *t.o.MAO
+		}
+		nodes, t.why, err = whereTo(c, t.machine, w, id)
 	}
 	if err == nil {
-		t.list, err = profiling.Arms(t.machine, nodes)
+		t.list, err = profiling.Arms(t.machine, nodes, t.o.Reserved)
 	}
 	return err
 }
+
+// errNotBack is wrapped where a workload is not as it was.
+var errNotBack = errors.New("the workload is not as it was")
 
 // end writes the row of a finished experiment; its state is not needed any more, unless the workload
 // is not back (bad).
@@ -259,7 +270,7 @@ func (t *trial) end(s profiling.State, err, bad error) (profiling.TrialReport, e
 	outcome := "unfinished"
 	switch {
 	case bad != nil:
-		err = t.o.stopped(errors.Join(err, bad))
+		err = t.o.stopped(errors.Join(err, fmt.Errorf("%w: %w", errNotBack, bad)))
 	case errors.Is(err, profiling.ErrHurt):
 		t.notes = append(t.notes, err.Error()+": the experiment ended there")
 		outcome, err = "stopped", exit.With(exit.Partly, t.o.forget())

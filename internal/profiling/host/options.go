@@ -10,14 +10,17 @@ import (
 	"path/filepath"
 	"time"
 
+	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/lab/model"
 	"homenode/internal/machine"
 	"homenode/internal/placement"
+	"homenode/internal/policy/mao"
 	"homenode/internal/profiling"
 	"homenode/internal/render"
+	"homenode/internal/set"
 	"homenode/internal/source"
 	"homenode/internal/unit"
 )
@@ -56,17 +59,27 @@ type Options struct {
 	PrometheusToken string
 
 	DirectOwners []string
-	Version      string // of the program, and CommandLine what makes the rows again
-	CommandLine  string
+	// Of a deployment, from the agent's configuration: MAO chooses the nodes (nil: its defaults), nothing
+	// is bound to Reserved CPUs, and Runtimes are asked for their containers.
+	MAO      *mao.Config
+	Reserved set.CPUSet
+	Runtimes agent.Runtimes
+
+	Version     string // of the program, and CommandLine what makes the rows again
+	CommandLine string
 
 	resumes bool   // a saved state is continued
+	keeps   bool   // the saved state of what has ended, until its caller has it on record
 	token   string // of the Prometheus
 }
+
+// unfinished ends the name of a saved state that has none.
+const unfinished = ".unfinished"
 
 // prepare names the file of the state, reads the metric, and refuses one that does not mean work.
 func (o *Options) prepare() (err error) {
 	if o.Saved == "" && o.Rows != "" {
-		o.Saved = o.Rows + ".unfinished"
+		o.Saved = o.Rows + unfinished
 	}
 	o.Metric.Server = o.Prometheus
 	if o.Metric, err = withFlags(o.MetricText, o.Metric); err != nil {
@@ -201,6 +214,9 @@ func (o *Options) application() string {
 
 // forget removes the state of a finished profile.
 func (o *Options) forget() error {
+	if o.keeps {
+		return nil
+	}
 	if err := os.Remove(o.Saved); o.Saved != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

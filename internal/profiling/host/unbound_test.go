@@ -18,6 +18,7 @@ import (
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
+	"homenode/internal/policy/mao"
 	"homenode/internal/profiling"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -93,22 +94,22 @@ func TestWhereTo(t *testing.T) {
 	}
 	one := &w.Workloads[0]
 	one.CPU = unit.Measured(1.0, "")
-	if _, _, err := whereTo(m, w, "/a"); err == nil {
+	if _, _, err := whereTo(mao.DefaultConfig(), m, w, "/a"); err == nil {
 		t.Error("nothing is known of its reads, and it is bound")
 	}
 	one.LocalLoads, one.RemoteLoads = unit.Measured[uint64](600, ""), unit.Measured[uint64](400, "")
-	nodes, why, err := whereTo(m, w, "/a")
+	nodes, why, err := whereTo(mao.DefaultConfig(), m, w, "/a")
 	if err != nil || nodes != set.FromNodes(1) || why != "the agent's policy" {
 		t.Errorf("%s, %q, %v", nodes, why, err)
 	}
-	if _, _, err := whereTo(m, w, "/b"); err == nil {
+	if _, _, err := whereTo(mao.DefaultConfig(), m, w, "/b"); err == nil {
 		t.Error("a workload that is not there")
 	}
 }
 
 // The row of a finished experiment is the file that python/tests reads.
 func TestTrialFile(t *testing.T) {
-	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1))
+	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestTrialFile(t *testing.T) {
 
 // A workload that is not back is an error, whatever was measured, and the state stays.
 func TestTrialNotBack(t *testing.T) {
-	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1))
+	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestTrialNotBack(t *testing.T) {
 
 // One that was stopped, interrupted or measured a constant: its exit code, and what it says.
 func TestTrialEnds(t *testing.T) {
-	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1))
+	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}

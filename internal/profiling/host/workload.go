@@ -139,7 +139,7 @@ func homeOf(spread map[int]unit.Bytes) (home set.NodeSet) {
 // begin opens the journal: from here on it may act. What a killed run left of this workload
 // is put back first.
 func (w *workload) begin(ctx context.Context, o *Options) (err error) {
-	if w.owner, err = agent.OwnersWith(cgroup.Config{DirectOwners: o.DirectOwners}, agent.Runtimes{}); err != nil {
+	if w.owner, err = agent.OwnersWith(cgroup.Config{DirectOwners: o.DirectOwners}, o.Runtimes); err != nil {
 		return exit.Precondition(err)
 	}
 	if w.journal, err = journal.Open(o.State); err != nil {
