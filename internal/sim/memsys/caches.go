@@ -122,12 +122,19 @@ func (l *load) fetches() bool {
 	return l.adds > 0 && l.rate > 0 && (l.adding.fetch > 1e-9 || !math.IsInf(l.stay, 1)) // below this it is rounding
 }
 
+// longestStay bounds T, cycles: days. What is read less often fills no cache, and T would become
+// infinite where nothing else would (a mover's rounding rest of a step, say).
+const longestStay = 1e15
+
+// idles says that what does not fit is read so seldom that T does not matter any more.
+func (d *domain) idles() bool { return d.stay >= longestStay && d.held < d.lines }
+
 // least is the smallest possible T: everything misses.
 func (d *domain) least() float64 {
 	if d.asked <= 0 {
 		return 1
 	}
-	return d.lines / d.asked
+	return min(d.lines/d.asked, longestStay)
 }
 
 // inLLC is number 3: misses per read, the share of its lines that a region holds, and both

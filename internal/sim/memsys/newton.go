@@ -267,7 +267,7 @@ func (n *newton) residuals(s *Solver) float64 {
 	for i := range s.domains {
 		d := &s.domains[i]
 		var off [ofDomain]float64
-		if own := n.own[i*ofDomain*ofDomain]; d.full && d.lines > 0 && own > 0 || d.crowded(own) { // else nothing is read
+		if own := n.own[i*ofDomain*ofDomain]; d.full && d.lines > 0 && own > 0 && !d.idles() || d.crowded(own) { // else nothing is read
 			off[ofStay] = (d.held - d.lines) / d.lines
 		}
 		off[ofBusy], off[ofIssued] = (d.used-d.busy)/max(1, d.cpus), (d.issues-d.issued)/max(1, d.cpus)
@@ -347,7 +347,7 @@ func (n *newton) step(s *Solver, round int) {
 		d := &s.domains[i]
 		by := n.right[at:][:n.per]
 		if d.full {
-			d.stay = max(d.stay+pace*d.pace[ofStay]*d.stay*max(-0.7, min(4, by[ofStay])), d.least())
+			d.stay = min(max(d.stay+pace*d.pace[ofStay]*d.stay*max(-0.7, min(4, by[ofStay])), d.least()), longestStay)
 		}
 		if n.per > 1 {
 			d.busy = max(0, d.busy+pace*d.pace[ofBusy]*by[ofBusy])
@@ -476,7 +476,7 @@ func (n *newton) domainRows(s *Solver, i, first int) {
 			all = 1 / d.fabric.cycles
 		case ofStay:
 			all = d.lines
-			if !d.full || d.lines <= 0 || own[ofStay] <= 0 {
+			if !d.full || d.lines <= 0 || own[ofStay] <= 0 || d.idles() {
 				row[at], n.right[at] = 1, 0
 				if d.crowded(own[ofStay]) {
 					n.right[at] = -0.5

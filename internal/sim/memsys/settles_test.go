@@ -89,3 +89,29 @@ func TestManyNodesSettle(t *testing.T) {
 		t.Logf("%d nodes: %d rounds at most", n, most)
 	}
 }
+
+// A load that hardly runs, and reads more than fits, does not make T infinite: everything is a number,
+// and the others are as they are without it.
+func TestHardlyRuns(t *testing.T) {
+	sys := shape(t, "two")
+	busy := Load{Workload: 0, Domain: 0, CPUs: 1, Threads: 1, Ops: math.Inf(1), Slow: 1, Home: []float64{1, 0},
+		Work: &Work{Cycles: 1000, Instructions: 1000, Regions: []Region{{Bytes: 128 << 10, Accesses: 100, Parallelism: 2}}}}
+	alone := new(Solver).Solve(&sys, []Load{busy}).Loads[0].Cycles
+	for _, cpus := range []float64{1e-6, 1e-16, 1.5e-32, 1e-300, 5e-324} {
+		rest := busy
+		rest.Workload, rest.CPUs, rest.Threads = 1, cpus, cpus
+		rest.Work = &Work{Cycles: 2000, Instructions: 2000, Regions: []Region{{Bytes: 1 << 40, Shared: true, Accesses: 128, Parallelism: 8, Stream: true}}}
+		s := Solver{Keep: true}
+		for round := range 3 {
+			r := s.Solve(&sys, []Load{busy, rest})
+			for i, l := range r.Loads {
+				if math.IsNaN(l.Cycles) || math.IsInf(l.Cycles, 0) || math.IsNaN(l.Ops) || l.Cycles <= 0 {
+					t.Fatalf("%v CPUs, round %d, load %d: %+v", cpus, round, i, l)
+				}
+			}
+			if off := math.Abs(r.Loads[0].Cycles/alone - 1); cpus < 1e-12 && off > 1e-6 || r.Residue > tolerance {
+				t.Errorf("%v CPUs, round %d: %v cycles, alone %v; residue %v after %d rounds", cpus, round, r.Loads[0].Cycles, alone, r.Residue, r.Rounds)
+			}
+		}
+	}
+}
