@@ -65,7 +65,7 @@ func CheckLayers(h CheckHost, layers ...Layer) Check {
 		}
 	}
 	for _, problem := range c.Unread {
-		p.warn("deployments", "%s", problem)
+		p.found = append(p.found, &yamlfile.Problem{File: c.Deployments, Text: problem}) // of no line of a configuration
 	}
 	r.match(c, h, &p)
 	r.Warnings = append(r.Warnings, p.found...)
