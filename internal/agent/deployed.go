@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"homenode/internal/journal"
 	"homenode/internal/kernel/unix"
@@ -106,6 +107,20 @@ func (c Config) withDeployed() Config {
 		}
 	}
 	return c
+}
+
+// ExcludedNow are the names of the workloads that a running agent was asked to leave alone.
+func ExcludedNow(stateDir string, now time.Time) (names []string) {
+	s, err := ReadStatus(stateDir)
+	if err != nil || !alive(s.PID) { // no agent runs, and an exclusion ends with its agent
+		return nil
+	}
+	for _, x := range s.Excluded {
+		if now.Before(x.Until) {
+			names = append(names, x.Workload)
+		}
+	}
+	return names
 }
 
 // Replicas are the workloads among these that are a service's, and those of them that may never be

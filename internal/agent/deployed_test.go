@@ -71,3 +71,25 @@ func TestDeployedIsApproved(t *testing.T) {
 		t.Errorf("deployments: none: %v", err)
 	}
 }
+
+// What a running agent was asked to leave alone is known until that ends, and with the agent.
+func TestExcludedNow(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	if got := ExcludedNow(dir, now); got != nil {
+		t.Errorf("without an agent: %q", got)
+	}
+	s := Status{Schema: statusSchema, PID: os.Getpid(), Excluded: []Excluded{{Workload: "/shop/a", Until: now.Add(time.Hour)}, {Workload: "/shop/b", Until: now.Add(-time.Hour)}}}
+	if err := s.write(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := ExcludedNow(dir, now); len(got) != 1 || got[0] != "/shop/a" {
+		t.Errorf("%q", got)
+	}
+	s.PID = 1 << 30 // gone
+	if err := s.write(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := ExcludedNow(dir, now); got != nil {
+		t.Errorf("the agent is gone: %q", got)
+	}
+}

@@ -144,7 +144,11 @@ func (o *DeployOptions) replicas() (names []string, err error) {
 	if len(excluded) > 0 {
 		return nil, fmt.Errorf("the configuration excludes %s, a replica of %q: an agent binds all replicas of a service on a host or none: take it out of excluded, or give it a service of its own", schema.Name(excluded[0]), o.Service)
 	}
+	asked := agent.ExcludedNow(o.Config.StateDir, time.Now())
 	for _, id := range all {
+		if slices.Contains(asked, schema.Name(id)) {
+			return nil, fmt.Errorf("the running agent was asked not to bind %s, a replica of %q: wait until that ends, or run 'homenode include'", schema.Name(id), o.Service)
+		}
 		if _, err := profiling.ForWorkload(o.MetricText, id); err != nil {
 			return nil, err
 		}
