@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"homenode/internal/views"
 
@@ -29,11 +28,7 @@ func checkConfig(cmd *cobra.Command, file, state, output string) error {
 	if err := cli.CheckOutput(output); err != nil {
 		return err
 	}
-	if file == "" {
-		if _, err := os.Stat(packagedConfig); err == nil {
-			file = packagedConfig
-		}
-	}
+	file = packagedOr(file)
 	layers, err := agent.ReadLayers(file, ownState(file, state))
 	if err != nil {
 		return exit.BadInput(err)

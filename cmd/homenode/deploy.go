@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -20,9 +19,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/profiling"
 	"homenode/internal/profiling/host"
-	"homenode/internal/render"
 	"homenode/internal/report"
-	"homenode/internal/schema"
 )
 
 func deployCommand() *cobra.Command {
@@ -61,7 +58,7 @@ func (f *deployFlags) options(cmd *cobra.Command, service string) (host.DeployOp
 	if err := errors.Join(f.checkMeasuring(cmd), cli.Empty(cmd, "nodes", "config", "state")); err != nil {
 		return f.deploy, exit.BadInput(err)
 	}
-	c, err := f.read()
+	c, err := f.read(f.output)
 	f.Version = cli.Version
 	f.deploy.Options, f.deploy.Config, f.deploy.Service = f.Options, c, service
 	return f.deploy, err
@@ -81,7 +78,10 @@ func (f *deployedFlags) add(cmd *cobra.Command) {
 	cli.OutputFlag(cmd, &f.shown)
 }
 
-func (f *deployedFlags) read() (agent.Config, error) {
+func (f *deployedFlags) read(output string) (agent.Config, error) {
+	if err := cli.CheckOutput(output); err != nil {
+		return agent.Config{}, err
+	}
 	return agentConfig(packagedOr(f.file), f.state)
 }
 
@@ -173,14 +173,6 @@ func tellAgent(ctx context.Context, c agent.Config) (notes []string, err error) 
 	return notes, nil
 }
 
-// printed writes a report as text or JSON.
-func printed[T any](cmd *cobra.Command, output string, r T, text func(io.Writer, T, render.TextOptions) error) error {
-	if output == "json" {
-		return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
-	}
-	return text(cmd.OutOrStdout(), r, cli.Screen())
-}
-
 func deployStatusCommand() *cobra.Command {
 	var f deployedFlags
 	cmd := &cobra.Command{
@@ -189,10 +181,7 @@ func deployStatusCommand() *cobra.Command {
 		Example: "  homenode deploy status\n  homenode deploy status shop -o json",
 		Args:    cli.AtMostOne("one service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckOutput(f.shown); err != nil {
-				return err
-			}
-			c, err := f.read()
+			c, err := f.read(f.shown)
 			if err != nil {
 				return err
 			}
@@ -222,10 +211,7 @@ func deployRollbackCommand() *cobra.Command {
 		Example: `  homenode deploy rollback shop --why "a sale until Friday"`,
 		Args:    cli.Exactly(1, "a service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckOutput(f.shown); err != nil {
-				return err
-			}
-			c, err := f.read()
+			c, err := f.read(f.shown)
 			if err != nil {
 				return err
 			}
@@ -252,10 +238,7 @@ func deployForgetCommand() *cobra.Command {
 		Example: "  homenode deploy forget shop",
 		Args:    cli.Exactly(1, "a service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckOutput(f.shown); err != nil {
-				return err
-			}
-			c, err := f.read()
+			c, err := f.read(f.shown)
 			if err != nil {
 				return err
 			}

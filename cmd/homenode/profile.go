@@ -117,11 +117,16 @@ func runProfile(cmd *cobra.Command, f profilingFlags, argv []string) error {
 
 // shown prints a result beside its error. One without an outcome has nothing to show.
 func shown[T any](cmd *cobra.Command, output string, r T, outcome string, text func(io.Writer, T, render.TextOptions) error, err error) error {
-	switch {
-	case outcome == "":
+	if outcome == "" {
 		return err
-	case output == "json":
-		return errors.Join(schema.NewEncoder(cmd.OutOrStdout()).Encode(r), err)
 	}
-	return errors.Join(text(cmd.OutOrStdout(), r, cli.Screen()), err)
+	return errors.Join(printed(cmd, output, r, text), err)
+}
+
+// printed writes a report as text or JSON.
+func printed[T any](cmd *cobra.Command, output string, r T, text func(io.Writer, T, render.TextOptions) error) error {
+	if output == "json" {
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
+	}
+	return text(cmd.OutOrStdout(), r, cli.Screen())
 }

@@ -167,11 +167,11 @@ func (d Deployment) Take(t DeployTrial) Deployment {
 	known := t.Gain.Value.Known() && ci.Coverage >= experiment.Nominal
 	switch {
 	case known && ci.High < 0: // 1
-		return d.end(RolledBack, DeployHarm, "", t)
+		return d.back(DeployHarm, t)
 	case first && !(known && ci.Low > d.Least): // 2
-		return d.end(RolledBack, DeployNoGain, "", t)
+		return d.back(DeployNoGain, t)
 	case !first && !(known && ci.Low > -d.Margin): // 3
-		return d.end(RolledBack, DeployNotSafe, "", t)
+		return d.back(DeployNotSafe, t)
 	}
 	code := DeployWidens
 	if first {
@@ -193,9 +193,9 @@ func (d Deployment) Stop(code DeployCode, why string, at time.Time) Deployment {
 	return d
 }
 
-func (d Deployment) end(phase DeployPhase, code DeployCode, why string, t DeployTrial) Deployment {
-	d.Phase = phase
-	d.Events = append(d.Events, DeployEvent{At: t.At, Code: code, Why: why, Trial: &t})
+func (d Deployment) back(code DeployCode, t DeployTrial) Deployment {
+	d.Phase = RolledBack
+	d.Events = append(d.Events, DeployEvent{At: t.At, Code: code, Trial: &t})
 	return d
 }
 
