@@ -112,10 +112,11 @@ func inFunction(all []snapshot.Function) string {
 // Several nodes read read-only data from afar: a copy per node would pay (Cates, papers
 // §5: "replicate read-only data per node").
 //
-//  1. At least MinPlaceSamples samples of the mapping, and none of them a store, by a
-//     PMU that samples stores; none among n means fewer than 3/n. A mapping may hold a
-//     few written pages beside the data: then the stores fall on the same WrittenShare
-//     of its pages again and again.
+//  1. At least MinPlaceSamples samples of the mapping, and none of them a store where
+//     several threads load, by a PMU that samples stores; none among n means fewer than
+//     3/n. There may be a few written pages between the data: then the stores fall on the
+//     same WrittenShare of the pages again and again. What one thread alone uses may be
+//     written: a mapping may hold its stack, too.
 //  2. Loads from two nodes or more, each with SharedShare of them, and CommonShare of
 //     them where several threads load. Threads that move between nodes with parts of
 //     their own need no copies, but a home node.
@@ -142,15 +143,17 @@ func readOnlyFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skip
 
 // readOnly is the second half of number 1.
 func (l view) readOnly(p snapshot.Place) bool {
-	stores := total(p.Stores)
-	return stores == 0 || p.Written > 0 && float64(p.Written) <= l.c.WrittenShare*float64(p.Pages) && uint64(3*p.Written) <= stores
+	return p.Changes == 0 || float64(p.Written) <= l.c.WrittenShare*float64(p.Pages) && uint64(3*p.Written) <= p.Changes
 }
 
 // writesSay is the evidence for it.
 func (l view) writesSay(p snapshot.Place) Evidence {
 	text := fmt.Sprintf("0 beside %d loads: fewer than %s of its accesses write", total(p.Loads), render.Percent(3/float64(total(p.Loads))))
-	if n := total(p.Stores); n > 0 {
-		text = fmt.Sprintf("%d, all on %d of the %d pages that were sampled", n, p.Written, p.Pages)
+	switch n := total(p.Stores); {
+	case p.Changes > 0:
+		text = fmt.Sprintf("%d, all on %d of the %d pages that were sampled", p.Changes, p.Written, p.Pages)
+	case n > 0:
+		text = fmt.Sprintf("%d beside %d loads, all where one thread alone loads", n, total(p.Loads))
 	}
 	return fact("sampled stores", text, l.Samples.How, l.Samples.From)
 }

@@ -474,7 +474,7 @@ func hotLine(s *snapshot.Snapshot, loads, stores []uint64) {
 
 func table(s *snapshot.Snapshot, loads, remote, stores []uint64) {
 	s.Samples.Places[0] = snapshot.Place{
-		PID: 100, Workload: "/w0", Name: "load", Mapping: "/data/table", Loads: loads, Remote: remote, Stores: stores,
+		PID: 100, Workload: "/w0", Name: "load", Mapping: "/data/table", Loads: loads, Remote: remote, Stores: stores, Changes: total(stores), Pages: 900, Written: int(total(stores)),
 		Common: unit.Some(unit.Ratio(0.9)), Latency: unit.Some(310.0), Functions: []snapshot.Function{{Name: "lookup", Samples: 900}},
 	}
 }

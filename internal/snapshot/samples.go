@@ -34,15 +34,18 @@ type Place struct {
 	Loads    []uint64 `json:"loads_by_cpu_node"`  // sampled loads, by the CPU's node
 	Remote   []uint64 `json:"remote_by_cpu_node"` // of these: served by another node's memory or cache
 	Stores   []uint64 `json:"stores_by_cpu_node"`
-	// Pages is the number of pages (4 KiB) that the samples fell into, Written the
-	// number that a sampled store fell into. A mapping may hold written data and data
-	// that is never written.
-	Pages   int `json:"pages"`
-	Written int `json:"pages_written"`
 	// Common is the share of loads at addresses where several threads load: 1 for a
 	// table that all of them read, 0 where each has its own part. Unknown: too few
 	// samples.
 	Common unit.Opt[unit.Ratio] `json:"common"`
+	// Pages, Written and Changes are of the part where several threads load: the number of
+	// pages (4 KiB) that samples fell into, the number of these that a sampled store fell
+	// into, and the number of such stores. What one thread alone uses is not in them: the
+	// kernel joins a thread's stack with a table that lies beside it, and a mapping may hold
+	// both. 0 where Common is unknown.
+	Pages   int    `json:"pages_common"`
+	Written int    `json:"pages_common_written"`
+	Changes uint64 `json:"stores_common"`
 	// Latency is the mean of the sampled loads, in cycles.
 	Latency unit.Opt[float64] `json:"load_cycles"`
 	// Functions are where the accesses were made, most first.

@@ -54,8 +54,9 @@ type place struct {
 	snapshot.Place
 	cycles, weighed uint64
 	ips             map[uint64]*snapshot.Function
-	pages           map[uint64]bool  // by number: whether it was written
-	loadsBy         map[int][]uint64 // addresses, by TID
+	pages           map[uint64]uint32 // sampled stores, by number
+	unkept          uint32            // stores on pages for which there was no room
+	loadsBy         map[int][]uint64  // addresses, by TID
 }
 
 // lineKey names a cache line. Memory that processes share is the same line in all of
@@ -124,7 +125,7 @@ func (f *Folder) place(p *process, a Access) *place {
 	if pl := f.places[key]; pl != nil {
 		return pl
 	}
-	pl := &place{ips: map[uint64]*snapshot.Function{}, pages: map[uint64]bool{}, loadsBy: map[int][]uint64{}}
+	pl := &place{ips: map[uint64]*snapshot.Function{}, pages: map[uint64]uint32{}, loadsBy: map[int][]uint64{}}
 	pl.PID, pl.Name, pl.Start, pl.Mapping = a.PID, p.Name, area.Start, label(area)
 	if !ok {
 		pl.Mapping = "mapped later"
@@ -136,8 +137,14 @@ func (f *Folder) place(p *process, a Access) *place {
 
 func (f *Folder) count(p *place, a Access, node int) {
 	page := a.Addr >> pageShift
-	if written, known := p.pages[page]; known || f.keep() {
-		p.pages[page] = written || a.Store
+	stores := uint32(0)
+	if a.Store {
+		stores = 1
+	}
+	if before, known := p.pages[page]; known || f.keep() {
+		p.pages[page] = before + stores
+	} else {
+		p.unkept += stores
 	}
 	fn := p.ips[a.IP]
 	if fn == nil {
@@ -243,12 +250,18 @@ func (f *Folder) topPlaces() []snapshot.Place {
 			p.Latency = unit.Some(float64(p.cycles) / float64(p.weighed))
 		}
 		p.Functions = f.functions(p.PID, p.ips)
-		p.Common = common(p.loadsBy)
-		p.Pages, p.Written = len(p.pages), 0
-		for _, written := range p.pages {
-			if written {
+		parts := partsOf(p.loadsBy)
+		p.Common = common(p.loadsBy, parts)
+		p.Pages, p.Written, p.Changes = 0, int(p.unkept), uint64(p.unkept) // which may be anywhere
+		for page, stores := range p.pages {
+			if !several(parts, page<<pageShift, (page+1)<<pageShift-1) {
+				continue
+			}
+			p.Pages++
+			if stores > 0 {
 				p.Written++
 			}
+			p.Changes += uint64(stores)
 		}
 		all = append(all, p.Place)
 	}
@@ -259,41 +272,50 @@ func (f *Folder) topPlaces() []snapshot.Place {
 	return all[:min(len(all), maxPlaces)]
 }
 
-// common distinguishes a table that several threads read from parts that each thread
-// has for itself, also within one mapping.
-//
-//  1. A thread's part is where 90 % of its sampled loads are; the ends are left out,
-//     because a stray load is no part. Threads with few samples have none.
-//  2. The share of loads within the parts of two threads or more.
-func common(loadsBy map[int][]uint64) unit.Opt[unit.Ratio] {
+// part is where a thread loads.
+type part struct{ low, high uint64 }
+
+// partsOf are the parts of the threads of a mapping, by TID: where 90 % of a thread's sampled
+// loads are. The ends are left out, because a stray load is no part. Threads with few samples
+// have none.
+func partsOf(loadsBy map[int][]uint64) map[int]part {
 	const few, most = 20, 64
-	type part struct{ low, high uint64 }
-	var parts []part
-	var loads []uint64
-	for _, addrs := range loadsBy {
+	parts := map[int]part{}
+	for tid, addrs := range loadsBy {
 		if len(addrs) < few || len(parts) == most {
 			continue
 		}
-		slices.Sort(addrs) // 1
-		parts = append(parts, part{addrs[len(addrs)/20], addrs[len(addrs)-1-len(addrs)/20]})
-		loads = append(loads, addrs...)
+		slices.Sort(addrs)
+		parts[tid] = part{addrs[len(addrs)/20], addrs[len(addrs)-1-len(addrs)/20]}
 	}
-	if len(parts) == 0 {
-		return unit.None[unit.Ratio]()
+	return parts
+}
+
+// several says that low to high is within the parts of two threads or more.
+func several(parts map[int]part, low, high uint64) bool {
+	n := 0
+	for _, p := range parts {
+		if p.low <= high && low <= p.high {
+			n++
+		}
 	}
-	within := 0
-	for _, at := range loads { // 2
-		n := 0
-		for _, p := range parts {
-			if p.low <= at && at <= p.high {
-				n++
+	return n > 1
+}
+
+// common distinguishes a table that several threads read from parts that each thread
+// has for itself, also within one mapping: the share of loads within the parts of two
+// threads or more.
+func common(loadsBy map[int][]uint64, parts map[int]part) unit.Opt[unit.Ratio] {
+	within, all := 0, 0
+	for tid := range parts {
+		for _, at := range loadsBy[tid] {
+			all++
+			if several(parts, at, at) {
+				within++
 			}
 		}
-		if n > 1 {
-			within++
-		}
 	}
-	return unit.RatioOf(float64(within), float64(len(loads)))
+	return unit.RatioOf(float64(within), float64(all))
 }
 
 // functions sums instructions by the function they are in.
@@ -332,14 +354,14 @@ func (f *Folder) shared() []snapshot.Line {
 	hot := map[lineKey]bool{}
 	for key, l := range f.lines {
 		page := lineKey{key.file, key.pid, key.line >> (pageShift - lineShift)}
-		if several(l.loads, l.stores) && any32(l.stores) {
+		if ofSeveralNodes(l.loads, l.stores) && any32(l.stores) {
 			hot[page] = true
 			all = append(all, f.line(l, 1<<lineShift))
 		}
 		pages[page] = merge(pages[page], l)
 	}
 	for key, p := range pages {
-		if !hot[key] && several(p.stores) {
+		if !hot[key] && ofSeveralNodes(p.stores) {
 			p.addr = p.addr >> pageShift << pageShift
 			all = append(all, f.line(p, 1<<pageShift))
 		}
@@ -384,8 +406,8 @@ func merge(into, l *line) *line {
 	return into
 }
 
-// several says that more than one node is in any of the counts.
-func several(counts ...[]uint32) bool {
+// ofSeveralNodes says that more than one node is in any of the counts.
+func ofSeveralNodes(counts ...[]uint32) bool {
 	nodes := 0
 	for i := range counts[0] {
 		for _, c := range counts {

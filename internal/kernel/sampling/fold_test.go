@@ -48,7 +48,7 @@ func TestPlaces(t *testing.T) {
 	if s.Loads != 4 || s.Stores != 1 || s.Lost != 3 || len(s.Places) != 1 {
 		t.Fatalf("%+v", s)
 	}
-	want := snapshot.Place{PID: 1, Name: "served", Mapping: "[heap]", Start: 0x600000, Loads: []uint64{1, 1}, Remote: []uint64{0, 1}, Stores: []uint64{0, 1}, Pages: 1, Written: 1,
+	want := snapshot.Place{PID: 1, Name: "served", Mapping: "[heap]", Start: 0x600000, Loads: []uint64{1, 1}, Remote: []uint64{0, 1}, Stores: []uint64{0, 1},
 		Latency: unit.Some(300.0), Functions: []snapshot.Function{{Name: "served+0x1010", Samples: 2}, {Name: "served+0x1020", Samples: 1, Writes: 1}}}
 	if !reflect.DeepEqual(s.Places[0], want) {
 		t.Errorf("\n got %+v\nwant %+v", s.Places[0], want)
@@ -108,6 +108,39 @@ func TestCommon(t *testing.T) {
 		if !ok || float64(got) < c.want-0.05 || float64(got) > c.want+0.15 {
 			t.Errorf("%s: %v, want about %v", name, got, c.want)
 		}
+	}
+}
+
+// The kernel joins a thread's stack with a table beside it: what is written on the stack is no
+// change of the table, and one store in the table is.
+func TestStackBesideTable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const stack, table = 0x600000, 0x603000
+	f := newFolder()
+	for range 4000 {
+		a := load(1, rng.IntN(4), table+uint64(rng.IntN(0x80000)), RemoteDRAM)
+		a.TID = rng.IntN(4)
+		f.Add(a)
+	}
+	for i := range 30 { // one thread's, of which 1,000 loads are in the table
+		a := load(1, 1, stack+uint64(100*i), LocalDRAM)
+		a.TID = 1
+		f.Add(a)
+		a.Store = true
+		f.Add(a)
+	}
+	of := func() snapshot.Place { return f.Samples(unit.HowModelled, "test", 0).Places[0] }
+	if p := of(); p.Changes != 0 || p.Written != 0 || p.Pages < 100 || p.Pages > 128 || p.Stores[0] != 30 {
+		t.Errorf("%d changes on %d of %d pages of %v stores", p.Changes, p.Written, p.Pages, p.Stores)
+	}
+	f.Add(store(1, 2, table+0x40000))
+	if p := of(); p.Changes != 1 || p.Written != 1 {
+		t.Errorf("%d changes on %d pages, of one store in the table", p.Changes, p.Written)
+	}
+	f.kept = maxKept
+	f.Add(store(1, 2, stack-0x1000+0x90000)) // a page for which there is no room may be anywhere
+	if p := of(); p.Changes != 2 || p.Written != 2 {
+		t.Errorf("%d changes on %d pages, one of which was not kept", p.Changes, p.Written)
 	}
 }
 
