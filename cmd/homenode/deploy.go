@@ -61,6 +61,7 @@ func (f *deployFlags) options(cmd *cobra.Command, service string) (host.DeployOp
 	c, err := f.read(f.output)
 	f.Version = cli.Version
 	f.deploy.Options, f.deploy.Config, f.deploy.Service = f.Options, c, service
+	f.deploy.Read = func() (agent.Config, error) { return f.read(f.output) }
 	return f.deploy, err
 }
 

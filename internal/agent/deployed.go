@@ -123,6 +123,12 @@ func ExcludedNow(stateDir string, now time.Time) (names []string) {
 	return names
 }
 
+// NearOf are the devices that a workload's service should be close to.
+func (c Config) NearOf(id string) []string {
+	s, _ := c.rule(id)
+	return s.Near
+}
+
 // Replicas are the workloads among these that are a service's, and those of them that may never be
 // bound.
 func (c Config) Replicas(service string, ids []string) (all, excluded []string) {

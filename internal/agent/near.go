@@ -12,10 +12,10 @@ import (
 	"homenode/internal/set"
 )
 
-// nearNodes turns the names of devices, PCI addresses and nodes into nodes. A device
+// NearNodes turns the names of devices, PCI addresses and nodes into nodes. A device
 // that is missing, or whose node the kernel does not know, is a problem in words. It is
 // not an error of the configuration, because devices come and go.
-func nearNodes(m machine.Machine, names []string) (nodes set.NodeSet, problems []string) {
+func NearNodes(m machine.Machine, names []string) (nodes set.NodeSet, problems []string) {
 	for _, name := range names {
 		id, why := nearNode(m, strings.TrimSpace(name))
 		if why != "" {

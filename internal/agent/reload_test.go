@@ -235,7 +235,7 @@ func TestNear(t *testing.T) {
 		{"eth1", set.FromNodes(2), ""}, {"0000:3b:00.0,node 0", set.FromNodes(0, 2), ""}, {"node2", set.FromNodes(2), ""},
 		{"nvme0n1", set.NodeSet{}, "does not say"}, {"0000:3d:00.0", set.NodeSet{}, "node 7"}, {"eth9,eth0", set.FromNodes(2), "no such PCI device"}, {"node 1", set.NodeSet{}, "no such node"},
 	} {
-		got, problems := nearNodes(m, strings.Split(c.names, ","))
+		got, problems := NearNodes(m, strings.Split(c.names, ","))
 		if !got.Equal(c.want) || (c.wrong == "") != (problems == nil) || !strings.Contains(strings.Join(problems, "; "), c.wrong) {
 			t.Errorf("%s: %v, %q", c.names, got, problems)
 		}

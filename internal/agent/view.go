@@ -210,7 +210,7 @@ func (a *Agent) tune(wl *window.Workload) {
 func (a *Agent) resolveNear() {
 	a.near = a.near[:0]
 	for _, s := range a.o.Config.Services {
-		nodes, problems := nearNodes(a.reader.Machine(), s.Near)
+		nodes, problems := NearNodes(a.reader.Machine(), s.Near)
 		a.near = append(a.near, nodes)
 		for _, p := range problems {
 			a.o.Log.Warn("service "+s.Name, "problem", p)

@@ -71,6 +71,18 @@ func replace(path string, text []byte, first func(*os.File) error) error {
 	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
+	return syncFolder(dir)
+}
+
+// RemoveFile removes a file so that it does not come back after a crash.
+func RemoveFile(path string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ type DeployOptions struct {
 	Config        agent.Config
 	Service       string
 	Least, Margin float64
+	// Read reads the configuration anew, before each replica: hours may pass between two. nil: it
+	// stays as it is.
+	Read func() (agent.Config, error)
 
 	try  func(context.Context, Options, io.Writer) (profiling.TrialReport, error) // nil: Experiment
 	list func(patterns []string) ([]string, error)                                // nil: of this host
@@ -57,6 +60,9 @@ func Deploy(ctx context.Context, o DeployOptions, stderr io.Writer) (d profiling
 		name, more := d.Next()
 		if !more {
 			return d, nil
+		}
+		if err := o.heed(); err != nil {
+			return d, exit.BadInput(fmt.Errorf("the deployment of %q stopped before %s, with nothing of it bound; the same command continues, 'homenode deploy rollback' ends it: %w", o.Service, name, err))
 		}
 		cli.Tell(stderr, []string{fmt.Sprintf("replica %d of %d of %s: %s", len(d.Trials)+1, len(d.Replicas), o.Service, name)})
 		r, failed := o.trial(ctx, d, name, stderr)
@@ -157,6 +163,25 @@ func (o *DeployOptions) replicas() (names []string, err error) {
 	return names, nil
 }
 
+// heed looks again at what the configuration and the running agent say.
+func (o *DeployOptions) heed() error {
+	if o.Read != nil {
+		c, err := o.Read()
+		if err != nil {
+			return err
+		}
+		if was := &o.Config; c.StateDir != was.StateDir || c.Deployments != was.Deployments {
+			return errors.New("the configuration names other folders than when this began")
+		}
+		o.Config = c
+	}
+	if err := o.allowed(); err != nil {
+		return err
+	}
+	_, err := o.replicas()
+	return err
+}
+
 // allowed refuses services that others decide about.
 func (o *DeployOptions) allowed() error {
 	c, known := o.Config, false
@@ -205,6 +230,7 @@ func (o *DeployOptions) continued(d profiling.Deployment) (profiling.Deployment,
 func (o *DeployOptions) trial(ctx context.Context, d profiling.Deployment, name string, stderr io.Writer) (profiling.TrialReport, error) {
 	t := o.ofTrial()
 	t.Workload, t.Application = schema.Path(name), o.Service
+	t.Near = o.Config.NearOf(t.Workload)
 	t.CommandLine = "homenode deploy start" // no names: the row can be handed on
 	var err error
 	if t.MetricText, err = profiling.ForWorkload(o.MetricText, t.Workload); err != nil {

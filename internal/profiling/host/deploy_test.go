@@ -30,7 +30,7 @@ type deploying struct {
 }
 
 const deployConfig = `services:
-  - {name: shop, match: /shop/*, latency_file: "/run/shop/{workload}.p99"}
+  - {name: shop, match: /shop/*, near: [node 1], latency_file: "/run/shop/{workload}.p99"}
   - {name: bound, match: /bound/*, approved: true}
   - {name: none, match: /none/*}
 `
@@ -96,7 +96,7 @@ func TestDeployKeeps(t *testing.T) {
 	}
 	for i, o := range d.tried {
 		name := []string{"a", "b"}[i]
-		if o.Workload != "/shop/"+name || o.MetricText != "file:/run/shop/"+name+".p99" || !o.Metric.LowerIsBetter || o.Application != "shop" || o.State == d.Config.StateDir || o.DryRun {
+		if o.Workload != "/shop/"+name || o.MetricText != "file:/run/shop/"+name+".p99" || !o.Metric.LowerIsBetter || o.Application != "shop" || !slices.Equal(o.Near, []string{"node 1"}) || o.State == d.Config.StateDir || o.DryRun {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -190,6 +190,43 @@ func TestDeployContinues(t *testing.T) {
 	defer unlock()
 	if _, _, err := RollBack(t.Context(), d.DeployOptions, ""); err == nil || !strings.Contains(err.Error(), "at work") {
 		t.Errorf("while another is at work: %v", err)
+	}
+}
+
+// What an operator changes while a service is tried holds from the next replica on, and what was
+// tried stays on record.
+func TestDeployHeeds(t *testing.T) {
+	t.Parallel()
+	for why, config := range map[string]string{
+		"excludes /shop/b": deployConfig + "excluded: [/shop/b]\n",
+		"mode: observe":    deployConfig + "mode: observe\n",
+		"other folders":    deployConfig + "deployments: none\n",
+		"unknown field":    "unheard: 1\n",
+		"has no service":   "",
+	} {
+		t.Run(why, func(t *testing.T) {
+			d := newDeploying(t, deployConfig, 0.1, 0.0)
+			write := func(config string) {
+				if err := os.WriteFile(d.file, []byte(config), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.Read = func() (agent.Config, error) {
+				if len(d.tried) == 1 {
+					write(config)
+				}
+				return agent.ReadConfig(d.file, d.Config.StateDir)
+			}
+			got, err := d.run(t)
+			if exitOf(err) != exit.Bad || !strings.Contains(err.Error(), why) || got.Phase != profiling.Trying || len(d.tried) != 1 {
+				t.Fatalf("%v: %+v", err, got)
+			}
+			write(deployConfig)
+			d.Read = nil
+			if got, err = d.run(t); err != nil || got.Phase != profiling.Kept || len(d.tried) != 2 {
+				t.Errorf("mended: %v: %+v", err, got)
+			}
+		})
 	}
 }
 

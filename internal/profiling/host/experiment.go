@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/dataset"
 	"homenode/internal/exit"
@@ -101,7 +102,7 @@ func (t *trial) run(ctx context.Context) (r profiling.TrialReport, err error) {
 		return r, err
 	}
 	if t.o.DryRun {
-		t.notes = t.w.costs(ctx, placement.List{Placements: t.list.Placements[profiling.Bound:]})
+		t.notes = append(t.notes, t.w.costs(ctx, placement.List{Placements: t.list.Placements[profiling.Bound:]})...)
 		return t.report(s, "planned"), nil
 	}
 	if !t.o.resumes {
@@ -253,7 +254,9 @@ func (t *trial) choose(w window.Window, id string) (err error) {
 		if t.o.MAO != nil {
 			c = *t.o.MAO
 		}
-		nodes, t.why, err = whereTo(c, t.machine, w, id)
+		near, problems := agent.NearNodes(t.machine, t.o.Near)
+		t.notes = append(t.notes, problems...)
+		nodes, t.why, err = whereTo(c, t.machine, w, id, near)
 	}
 	if err == nil {
 		t.list, err = profiling.Arms(t.machine, nodes, t.o.Reserved)

@@ -59,9 +59,11 @@ type Options struct {
 	PrometheusToken string
 
 	DirectOwners []string
-	// Of a deployment, from the agent's configuration: MAO chooses the nodes (nil: its defaults), nothing
-	// is bound to Reserved CPUs, and Runtimes are asked for their containers.
+	// Of a deployment, from the agent's configuration: MAO chooses the nodes (nil: its defaults), Near are
+	// the devices of the service, nothing is bound to Reserved CPUs, and Runtimes are asked for their
+	// containers.
 	MAO      *mao.Config
+	Near     []string
 	Reserved set.CPUSet
 	Runtimes agent.Runtimes
 

@@ -112,7 +112,7 @@ func ForgetDeployment(o DeployOptions) error {
 		if d.Phase == profiling.Trying || len(o.unfinished()) > 0 {
 			return exit.BadInput(fmt.Errorf("the deployment of %q is under way: 'homenode deploy rollback' ends it", o.Service))
 		}
-		return os.Remove(agent.DeploymentFile(o.Config.Deployments, o.Service))
+		return unix.RemoveFile(agent.DeploymentFile(o.Config.Deployments, o.Service))
 	})
 }
 

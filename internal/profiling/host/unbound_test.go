@@ -94,15 +94,20 @@ func TestWhereTo(t *testing.T) {
 	}
 	one := &w.Workloads[0]
 	one.CPU = unit.Measured(1.0, "")
-	if _, _, err := whereTo(mao.DefaultConfig(), m, w, "/a"); err == nil {
+	if _, _, err := whereTo(mao.DefaultConfig(), m, w, "/a", set.NodeSet{}); err == nil {
 		t.Error("nothing is known of its reads, and it is bound")
 	}
 	one.LocalLoads, one.RemoteLoads = unit.Measured[uint64](600, ""), unit.Measured[uint64](400, "")
-	nodes, why, err := whereTo(mao.DefaultConfig(), m, w, "/a")
+	nodes, why, err := whereTo(mao.DefaultConfig(), m, w, "/a", set.NodeSet{})
 	if err != nil || nodes != set.FromNodes(1) || why != "the agent's policy" {
 		t.Errorf("%s, %q, %v", nodes, why, err)
 	}
-	if _, _, err := whereTo(mao.DefaultConfig(), m, w, "/b"); err == nil {
+	c := mao.DefaultConfig()
+	c.RequireNear = true
+	if nodes, _, err := whereTo(c, m, w, "/a", set.FromNodes(0)); err != nil || nodes != set.FromNodes(0) {
+		t.Errorf("with its device on node 0: %s, %v", nodes, err)
+	}
+	if _, _, err := whereTo(mao.DefaultConfig(), m, w, "/b", set.NodeSet{}); err == nil {
 		t.Error("a workload that is not there")
 	}
 }

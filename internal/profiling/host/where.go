@@ -14,11 +14,14 @@ import (
 )
 
 // whereTo asks the agent's policy for the nodes that it would bind a workload to, if it were
-// approved and any gain were worth it. why says who chose them.
-func whereTo(c mao.Config, m machine.Machine, w window.Window, id string) (nodes set.NodeSet, why string, err error) {
+// approved, its devices were on the nodes near, and any gain were worth it. why says who chose them.
+func whereTo(c mao.Config, m machine.Machine, w window.Window, id string, near set.NodeSet) (nodes set.NodeSet, why string, err error) {
 	c.Target, c.MinGain, c.MinLoads, c.MinCPU = 1, 0, 0, 0
 	for i := range w.Workloads {
-		w.Workloads[i].Approved = w.Workloads[i].ID == id
+		wl := &w.Workloads[i]
+		if wl.Approved = wl.ID == id; wl.Approved {
+			wl.Near = near
+		}
 	}
 	_, actions, reasons := mao.Step(m, c, mao.State{}, w)
 	for _, a := range actions {
