@@ -39,7 +39,7 @@ exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 owner/ownertest > owner
-journal | wire > wire/wirepb | papers > papers/lakew papers/rao papers/measured
+journal | webhook | wire > wire/wirepb | papers > papers/lakew papers/rao papers/measured
 sim/arena sim/placements sim/rollouts > sim/fleet sim/scenario sim/parity > sim/runner > sim/catalog sim/threadworld > sim > sim/linux sim/memsys > sim/detmath | kernel/kerneltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix | store/storetest > store/clickhouse store/sqlite > store/tables
 render/words
 control > actuate | replay | interference | profiling

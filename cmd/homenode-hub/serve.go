@@ -25,6 +25,7 @@ import (
 	"homenode/internal/hub/deploy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/store"
+	"homenode/internal/webhook"
 )
 
 const packagedConfig = "/etc/homenode/hub.yaml"
@@ -136,11 +137,12 @@ func carryOn(ctx context.Context, f *deploy.Folder, h *hub.Server, s store.Store
 		all.Go(func() { chooser.Run(ctx) })
 	}
 	if c.Rollouts.Webhook != "" {
-		w, err := deploy.NewWebhook(c.Rollouts.Webhook, c.Rollouts.Message)
+		hook, err := webhook.New(c.Rollouts.Webhook, c.Rollouts.Message)
 		if err != nil {
 			stop()
 			return nil, err
 		}
+		w := deploy.Webhook{Hook: hook}
 		all.Go(func() { w.Run(ctx, f, time.Now, log) })
 	}
 	return func() { stop(); all.Wait() }, nil

@@ -17,9 +17,12 @@ import (
 	"homenode/internal/agent/serve"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/profiling"
 	"homenode/internal/profiling/host"
 	"homenode/internal/report"
+	"homenode/internal/unit"
+	"homenode/internal/webhook"
 )
 
 func deployCommand() *cobra.Command {
@@ -38,6 +41,7 @@ func deployCommand() *cobra.Command {
 type deployFlags struct {
 	profilingFlags
 	deployedFlags
+	tellFlags
 	deploy host.DeployOptions
 }
 
@@ -63,6 +67,52 @@ func (f *deployFlags) options(cmd *cobra.Command, service string) (host.DeployOp
 	f.deploy.Options, f.deploy.Config, f.deploy.Service = f.Options, c, service
 	f.deploy.Read = func() (agent.Config, error) { return f.read(f.output) }
 	return f.deploy, err
+}
+
+// tellFlags are those of what tells people of a deployment's steps.
+type tellFlags struct{ webhook, message string }
+
+func (f *tellFlags) addTelling(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.webhook, "webhook-file", "", "file with an address to which each step is posted as JSON: with https, or on this host")
+	cmd.Flags().StringVar(&f.message, "message", "", "template of the text in it (default: \""+webhook.UsualText+"\")")
+}
+
+// teller posts steps; nil: there is no webhook.
+func (f *tellFlags) teller() (func(context.Context, profiling.Deployment, profiling.DeployEvent) error, error) {
+	if f.webhook == "" {
+		if f.message != "" {
+			return nil, exit.BadInput(errors.New("--message is for a webhook: name its file with --webhook-file"))
+		}
+		return nil, nil
+	}
+	const most = 16 << 10
+	address, err := unix.ReadAtMost(f.webhook, most)
+	if err != nil {
+		return nil, exit.BadInput(fmt.Errorf("--webhook-file: %w", err))
+	}
+	hook, err := webhook.New(strings.TrimSpace(string(address)), f.message)
+	if err != nil {
+		return nil, exit.BadInput(fmt.Errorf("--webhook-file %s: %w", f.webhook, err))
+	}
+	name, err := os.Hostname()
+	return func(ctx context.Context, d profiling.Deployment, e profiling.DeployEvent) error {
+		return hook.Post(ctx, deployMessage(name, d, e))
+	}, err
+}
+
+// deployMessage is what a webhook is told of a step on this host.
+func deployMessage(host string, d profiling.Deployment, e profiling.DeployEvent) webhook.Message {
+	m := webhook.Message{Service: d.Service, By: host, At: e.At, Code: string(e.Code), Sentence: report.DeploySentence(d, e), Phase: string(d.Phase), Replicas: len(d.Replicas)}
+	if d.Phase == profiling.Kept {
+		m.Bound = len(d.Replicas)
+	}
+	if t := e.Trial; t != nil {
+		m.How = t.How
+		if gain, ok := t.Gain.Value.Get(); ok {
+			m.Effect = unit.Some(-gain)
+		}
+	}
+	return m
 }
 
 // deployedFlags are those of what acts on deployments that there are.
@@ -126,13 +176,17 @@ func deployStartCommand() *cobra.Command {
 		Short: "Try a service, and approve it where it gains",
 		Long: "Carries out what 'homenode deploy plan' shows. Every step is on record: after an interrupt or a kill the same\n" +
 			"command continues, and 'homenode deploy rollback' puts everything back instead. A running agent is told at\n" +
-			"the end. Each trial leaves a row for 'homenode-model gain' in the folder of deployments.",
+			"the end. Each trial leaves a row for 'homenode-model gain' in the folder of deployments. A step that the\n" +
+			"webhook was not told is told with the next one, or by the next command, for a day.",
 		Example: "  homenode deploy start shop --metric ipc --no-spinning\n" +
 			"  homenode deploy start shop --for 60s --counter --metric 'file:/run/shop/{workload}.operations'",
 		Args: cli.Exactly(1, "a service of the configuration"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options(cmd, args[0])
 			if err != nil {
+				return err
+			}
+			if o.Tell, err = f.teller(); err != nil {
 				return err
 			}
 			d, err := host.Deploy(cmd.Context(), o, cmd.ErrOrStderr())
@@ -151,6 +205,7 @@ func deployStartCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	f.addTelling(cmd)
 	cli.Writes(cmd, report.DeploymentsReport{})
 	return cli.Exits(cmd, "0", "the service is approved", "2", "the service cannot be tried: the line says why", "3", "rolled back, with the reason; interrupted: the same command continues; or a running agent was not told")
 }
@@ -203,7 +258,10 @@ func deployStatusCommand() *cobra.Command {
 }
 
 func deployRollbackCommand() *cobra.Command {
-	var f deployedFlags
+	var f struct {
+		deployedFlags
+		tellFlags
+	}
 	var why string
 	cmd := &cobra.Command{
 		Use:     "rollback SERVICE",
@@ -216,7 +274,11 @@ func deployRollbackCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, notes, err := host.RollBack(cmd.Context(), host.DeployOptions{Config: c, Service: args[0]}, why)
+			tell, err := f.teller()
+			if err != nil {
+				return err
+			}
+			d, notes, err := host.RollBack(cmd.Context(), host.DeployOptions{Config: c, Service: args[0], Tell: tell}, why)
 			if d.Phase != profiling.RolledBack {
 				return err
 			}
@@ -225,6 +287,7 @@ func deployRollbackCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	f.addTelling(cmd)
 	cmd.Flags().StringVar(&why, "why", "", "a reason, kept with the deployment")
 	cli.Writes(cmd, report.DeploymentsReport{})
 	return cli.Exits(cmd, "2", "the service has no deployment, or is being tried: interrupt that first", "3", "a running agent was not told", "4", "it is rolled back already, and nothing is left of it")

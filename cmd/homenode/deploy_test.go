@@ -31,6 +31,8 @@ func TestDeployRefuses(t *testing.T) {
 		{"a service of the configuration", []string{"start"}},
 		{"no deployment of \"shop\"", []string{"status", "shop"}},
 		{"no deployment of \"shop\"", []string{"rollback", "shop"}},
+		{"no such file", []string{"rollback", "shop", "--webhook-file", "/none"}},
+		{"name its file with --webhook-file", []string{"rollback", "shop", "--message", "x"}},
 		{"no deployment of \"shop\"", []string{"forget", "shop"}},
 		{"want text, json or yaml", []string{"status", "-o", "xml"}},
 	} {

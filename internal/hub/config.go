@@ -16,6 +16,7 @@ import (
 	"homenode/internal/hub/sensitivity"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/store"
+	"homenode/internal/webhook"
 	"homenode/internal/yamlfile"
 )
 
@@ -81,7 +82,7 @@ func (r Rollouts) check() (at, why string) {
 		return "rollouts.webhook", "it is empty, and message is set: name the address"
 	}
 	if r.Webhook != "" {
-		if _, err := deploy.NewWebhook(r.Webhook, r.Message); err != nil {
+		if _, err := webhook.New(r.Webhook, r.Message); err != nil {
 			return "rollouts.webhook", err.Error()
 		}
 	}

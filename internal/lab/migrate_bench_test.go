@@ -308,6 +308,7 @@ func onBoot(t *testing.T, cgroup string, all []*benched) {
 	}
 	defer g.Close()
 	readyToMove(t, g)
+	mustRun(t, g, "homenode-load", "control", "on")
 	for _, d := range all {
 		begin := time.Now()
 		(&bench{t: t, g: g}).of(d)

@@ -37,8 +37,9 @@ func forMoving(t *testing.T, version string) *Guest {
 	return g
 }
 
-// readyToMove loads the script's functions and mounts the file system; then the model
-// counts.
+// readyToMove loads the script's functions and mounts the file system. The model is off, as
+// where pages are and which moves are refused does not depend on it: it makes a test take
+// twice as much of the host's CPU time.
 func readyToMove(t *testing.T, g *Guest) {
 	t.Helper()
 	lib, err := os.ReadFile("testdata/migrate/lib.sh")
@@ -49,7 +50,7 @@ func readyToMove(t *testing.T, g *Guest) {
 		t.Fatal(err)
 	}
 	putProgram(t, g, "shmtouch")
-	if r := moved(t, g, "tidy; echo 3 > /proc/sys/vm/drop_caches; scratch && homenode-load control on"); r.Exit != 0 {
+	if r := moved(t, g, "tidy; echo 3 > /proc/sys/vm/drop_caches; scratch"); r.Exit != 0 {
 		t.Fatalf("prepare the guest: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
 }
@@ -166,8 +167,8 @@ func TestLabMigrateEveryKind(t *testing.T) {
 	result, _ := report.Result.Get()
 	sameCensus(t, "after", census, after)
 	atHome(t, "after", after, 1, migration.Kinds()...)
-	if report.Outcome != migration.Complete || result.Moved() < toMove*98/100 || !result.Complete || !strings.Contains(report.Clock, "model") {
-		t.Errorf("outcome %s by the %s: %+v", report.Outcome, report.Clock, result)
+	if report.Outcome != migration.Complete || result.Moved() < toMove*98/100 || !result.Complete {
+		t.Errorf("outcome %s: %+v", report.Outcome, result)
 	}
 	again, _ := migrates(t, g, "--cgroup /mig --to 1", 4)
 	if again.Outcome != migration.Nothing {
@@ -353,6 +354,7 @@ func TestLabMigrateFreeze(t *testing.T) {
 func TestLabMigrateHot(t *testing.T) {
 	t.Parallel()
 	g := forMoving(t, "v2")
+	mustRun(t, g, "homenode-load", "control", "on") // its PMU samples
 	if r := moved(t, g, "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 4m --extra 32m --thp off"); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 	}
@@ -360,6 +362,9 @@ func TestLabMigrateHot(t *testing.T) {
 	heat, ok := report.Heat.Get()
 	result, _ := report.Result.Get()
 	const hot, cold = 4 << 20, 32 << 20
+	if !strings.Contains(report.Clock, "model") {
+		t.Errorf("timed by the %s, while the model is on", report.Clock)
+	}
 	if !ok || heat.Source == "" || heat.Unit == "" || result.Moved() < hot*3/4 || result.Moved() > hot+cold/4 || report.Mode != migration.Hot {
 		t.Errorf("heat %+v, moved %v in mode %s", heat, result.Moved(), report.Mode)
 	}

@@ -38,6 +38,8 @@ type Deployment struct {
 	Replicas []string      `json:"workload_ids"`
 	Trials   []DeployTrial `json:"replica_trials"`
 	Events   []DeployEvent `json:"deploy_steps"`
+	// Told is how many of these the webhook was told, if there is one.
+	Told int `json:"told_count"`
 }
 
 // DeploymentSchema is the version of Deployment.
@@ -105,6 +107,7 @@ func BeginDeployment(d Deployment, at time.Time, earlier []DeployEvent) (Deploym
 		earlier = earlier[over:]
 	}
 	d.Events = append(slices.Clone(earlier), DeployEvent{At: at, Code: DeployStarts})
+	d.Told = len(earlier)
 	return d, d.Validate()
 }
 
@@ -121,7 +124,7 @@ func (d Deployment) Validate() error {
 		return fmt.Errorf("--least %v: want a share from 0 to below 1, such as 0.02", d.Least)
 	case !(d.Margin > 0 && d.Margin < 1):
 		return fmt.Errorf("--margin %v: want a share between 0 and 1, such as 0.02", d.Margin)
-	case len(d.Trials) > n, len(d.Events) == 0, len(d.Events) > mostEvents, !slices.Contains([]DeployPhase{Trying, Kept, RolledBack}, d.Phase), d.Phase == Kept && len(d.Trials) != n:
+	case len(d.Trials) > n, len(d.Events) == 0, len(d.Events) > mostEvents, d.Told < 0, d.Told > len(d.Events), !slices.Contains([]DeployPhase{Trying, Kept, RolledBack}, d.Phase), d.Phase == Kept && len(d.Trials) != n:
 		return fmt.Errorf("deployment of %q: its parts do not fit each other", d.Service)
 	}
 	for i, t := range d.Trials {

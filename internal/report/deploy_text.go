@@ -31,7 +31,7 @@ func NewDeploymentsReport(all []profiling.Deployment, notes ...string) Deploymen
 	for _, d := range all {
 		one := DeploymentReport{Deployment: d, Sentences: []string{}}
 		for _, e := range d.Events {
-			one.Sentences = append(one.Sentences, deploySentence(d, e))
+			one.Sentences = append(one.Sentences, DeploySentence(d, e))
 		}
 		r.Deployments = append(r.Deployments, one)
 	}
@@ -64,8 +64,8 @@ var deployPhase = map[profiling.DeployPhase]string{
 	profiling.Trying: "under way", profiling.Kept: "deployed: the agent may bind it", profiling.RolledBack: "rolled back: the agent may not bind it",
 }
 
-// deploySentence says what happened, and by which evidence.
-func deploySentence(d profiling.Deployment, e profiling.DeployEvent) string {
+// DeploySentence says what happened, and by which evidence.
+func DeploySentence(d profiling.Deployment, e profiling.DeployEvent) string {
 	margin := render.Percent(d.Margin)
 	text := map[profiling.DeployCode]string{
 		profiling.DeployStarts:   "it starts",

@@ -8,6 +8,7 @@ import (
 
 	"homenode/internal/rollout"
 	"homenode/internal/unit"
+	"homenode/internal/webhook"
 )
 
 // Indicator is what replicas are compared by.
@@ -53,8 +54,8 @@ type Rollout struct {
 	// Times are when each event of the state happened.
 	Times []time.Time `json:"event_times"`
 	// Untold are what the webhook was not told yet, oldest first, and Told how that goes.
-	Untold []Message `json:"untold"`
-	Told   Told      `json:"told"`
+	Untold []webhook.Message `json:"untold"`
+	Told   Told              `json:"told"`
 	// Earlier are rollouts of the same service that have ended, oldest first.
 	Earlier []Earlier `json:"earlier"`
 }

@@ -32,6 +32,8 @@ type DeployOptions struct {
 	// Read reads the configuration anew, before each replica: hours may pass between two. nil: it
 	// stays as it is.
 	Read func() (agent.Config, error)
+	// Tell tells people of a step of a deployment that is on record; nil: there are none to tell.
+	Tell func(context.Context, profiling.Deployment, profiling.DeployEvent) error
 
 	try  func(context.Context, Options, io.Writer) (profiling.TrialReport, error) // nil: Experiment
 	list func(patterns []string) ([]string, error)                                // nil: of this host
@@ -53,7 +55,8 @@ func Deploy(ctx context.Context, o DeployOptions, stderr io.Writer) (d profiling
 	if d, err = o.continued(asked); err != nil {
 		return profiling.Deployment{}, exit.BadInput(err)
 	}
-	if err := o.save(d); err != nil { // before anything is changed
+	notes, err := o.record(ctx, &d) // before anything is changed
+	if cli.Tell(stderr, notes); err != nil {
 		return d, err
 	}
 	for {
@@ -73,7 +76,9 @@ func Deploy(ctx context.Context, o DeployOptions, stderr io.Writer) (d profiling
 		case code == "": // it was not measured
 			return d, failed
 		}
-		if err := errors.Join(o.save(next), o.forgetTrials()); err != nil {
+		notes, err := o.record(ctx, &next)
+		cli.Tell(stderr, notes)
+		if err := errors.Join(err, o.forgetTrials()); err != nil {
 			return d, errors.Join(failed, err)
 		}
 		if d = next; failed != nil {

@@ -230,6 +230,47 @@ func TestDeployHeeds(t *testing.T) {
 	}
 }
 
+// Each step is told once it is on record. A webhook that fails holds up nothing, and is told later;
+// what is a day old is no news.
+func TestDeployTells(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t, deployConfig, 0.1, 0.0)
+	var told []profiling.DeployCode
+	down := false
+	d.Tell = func(_ context.Context, x profiling.Deployment, e profiling.DeployEvent) error {
+		if d.approved(t) != (x.Phase == profiling.Kept) {
+			t.Errorf("%s is told while it is %s, approved: %v", e.Code, x.Phase, d.approved(t))
+		}
+		if down = !down && e.Code == profiling.DeployProven; down {
+			return errors.New("no answer")
+		}
+		told = append(told, e.Code)
+		return nil
+	}
+	d.Read = nil
+	got, err := d.run(t)
+	want := []profiling.DeployCode{profiling.DeployStarts, profiling.DeployProven, profiling.DeployWidens, profiling.DeployComplete}
+	if err != nil || got.Told != len(got.Events) || !slices.Equal(told, want) {
+		t.Fatalf("%v: %d of %d told: %v", err, got.Told, len(got.Events), told)
+	}
+	d.Tell = func(context.Context, profiling.Deployment, profiling.DeployEvent) error {
+		return errors.New("no answer")
+	}
+	back, notes, err := RollBack(t.Context(), d.DeployOptions, "")
+	if err != nil || back.Told != len(back.Events)-1 || len(notes) != 1 || !strings.Contains(notes[0], "no answer") {
+		t.Fatalf("%v: %d of %d told, %q", err, back.Told, len(back.Events), notes)
+	}
+	n := 0
+	d.Tell = func(_ context.Context, _ profiling.Deployment, e profiling.DeployEvent) error { n++; return nil }
+	if _, _, err := RollBack(t.Context(), d.DeployOptions, ""); exitOf(err) != exit.Nothing || n != 1 {
+		t.Errorf("again: %v, told %d", err, n)
+	}
+	back.Events[len(back.Events)-1].At = now().Add(-2 * old)
+	if notes, err := d.record(t.Context(), &back); err != nil || n != 1 || back.Told != len(back.Events) || notes != nil {
+		t.Errorf("of two days ago: %v, %q, told %d", err, notes, n)
+	}
+}
+
 // What is not as it was is no end: the same command and a rollback both go on. What an earlier instance
 // of a replica left is tried anew.
 func TestDeployNotBack(t *testing.T) {

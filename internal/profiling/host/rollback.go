@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"homenode/internal/agent"
 	"homenode/internal/exit"
@@ -25,12 +26,14 @@ func RollBack(ctx context.Context, o DeployOptions, why string) (d profiling.Dep
 	err = o.change(func(was profiling.Deployment) error {
 		if d = was; was.Phase != profiling.RolledBack {
 			d = was.Stop(profiling.DeployOperator, why, now())
-			if err := o.save(d); err != nil { // first, so that an agent does not bind what is put back
-				return err
-			}
+		}
+		untold, err := o.record(ctx, &d) // first, so that an agent does not bind what is put back
+		if err != nil {
+			return err
 		}
 		left := false
 		notes, left, err = o.putBack(ctx)
+		notes = append(untold, notes...)
 		if err == nil && !left && was.Phase == profiling.RolledBack {
 			err = exit.With(exit.Nothing, fmt.Errorf("%q is rolled back already, and nothing is left of its trials", o.Service))
 		}
@@ -131,6 +134,34 @@ func (o *DeployOptions) change(do func(profiling.Deployment) error) error {
 		return err
 	}
 	return do(d)
+}
+
+// old is the age from which a step is no news.
+const old = 24 * time.Hour
+
+// record puts a deployment on record, and then tells of the steps that were not told yet. What cannot
+// be told waits for the next step, or the next command, and a note says so: it holds up nothing. A
+// program that ends in between tells a step twice.
+func (o *DeployOptions) record(ctx context.Context, d *profiling.Deployment) (notes []string, err error) {
+	if err := o.save(*d); err != nil || o.Tell == nil {
+		return nil, err
+	}
+	told := d.Told
+	for ; told < len(d.Events) && notes == nil; told++ {
+		e := d.Events[told]
+		if now().Sub(e.At) > old {
+			continue
+		}
+		if err := o.Tell(context.WithoutCancel(ctx), *d, e); err != nil {
+			notes = []string{"not told yet: " + err.Error()}
+			told--
+		}
+	}
+	if told == d.Told {
+		return notes, nil
+	}
+	d.Told = told
+	return notes, o.save(*d)
 }
 
 func (o *DeployOptions) save(d profiling.Deployment) error {
