@@ -19,6 +19,7 @@ import (
 	"homenode/internal/dataset"
 	"homenode/internal/model/gain"
 	"homenode/internal/profiling"
+	"homenode/internal/set"
 )
 
 // trialMix is a drawn mix: services, each of which is tried, and what runs beside them.
@@ -64,12 +65,14 @@ func drawMix(seed uint64) trialMix {
 	return m
 }
 
-// script starts the mix.
-func (m trialMix) script() string {
+// script starts the mix on these CPUs: not on the one that is kept for daemons, which is as much
+// faster as the shape's time factor, so that a service with a thread there does many times the work.
+func (m trialMix) script(cpus set.CPUSet) string {
 	var b strings.Builder
-	b.WriteString(`base=/sys/fs/cgroup; echo 0 > /proc/sys/kernel/numa_balancing
-mkdir -p $base/trials && echo "+cpuset +cpu +memory" > $base/trials/cgroup.subtree_control
-start() { mkdir -p $base/trials/$1; [ -z "$2" ] || echo "$2 100000" > $base/trials/$1/cpu.max
+	fmt.Fprintf(&b, `base=/sys/fs/cgroup; echo 0 > /proc/sys/kernel/numa_balancing
+mkdir -p $base/trials && echo "+cpuset +cpu +memory" > $base/trials/cgroup.subtree_control && echo %s > $base/trials/cpuset.cpus
+`, cpus)
+	b.WriteString(`start() { mkdir -p $base/trials/$1; [ -z "$2" ] || echo "$2 100000" > $base/trials/$1/cpu.max
 sh -c 'echo 0 > /sys/fs/cgroup/trials/'$1'/cgroup.procs; exec homenode-load '"$3"' --ready /tmp/trial-'$1'.ready --count /tmp/trial-'$1'.count --out /tmp/trial-'$1'.json' </dev/null >/dev/null 2>&1 & }
 `)
 	names := []string{}
@@ -206,7 +209,7 @@ func TestLabTrials(t *testing.T) {
 			t.Cleanup(func() { mustRun(t, g, "sh", "-c", endTrials) })
 			for i := lane; i < len(open); i += lanes {
 				m := drawMix(open[i])
-				mustRun(t, g, "sh", "-c", m.script())
+				mustRun(t, g, "sh", "-c", m.script(g.Shape.Machine().OnlineCPUs().Minus(g.Shape.Housekeeping)))
 				var rows []gain.Row
 				for _, s := range m.services {
 					rows = append(rows, tryOne(t, g, m, s)...)
