@@ -47,6 +47,10 @@ def main(arguments: list[str] | None = None) -> int:
     if not 0 < args.confidence < 1 or not 1 <= getattr(args, "trees", TREES) <= 1000:
         print("homenode-model: --confidence is between 0 and 1, --trees 1 to 1000", file=sys.stderr)
         return 2
+    for file in (getattr(args, name, None) for name in ("model", "card", "golden")):
+        if file and not file.parent.is_dir():
+            print(f"homenode-model: {file}: there is no folder {file.parent}: make it first", file=sys.stderr)
+            return 2
     try:
         if args.command == "gain":
             return command.run(args)

@@ -87,6 +87,7 @@ class Data(unittest.TestCase):
             with self.assertRaisesRegex(BadData, "read"):
                 read(path)
             self.assertEqual(main(["gain", str(path)]), 2)
+            self.assertEqual(main(["gain", str(TRIALS), "--model", str(Path(folder, "none", "gain.ubj"))]), 2)
 
     def test_clipped_and_unknown(self) -> None:
         """A gain below the clip is the clip, in both trials; a feature that is null is NaN."""
