@@ -25,9 +25,12 @@ const (
 	Bound
 )
 
-// Arms are the placements of a trial. The unbound one has no CPUs: it is where the workload was.
-// Nothing is bound to reserved CPUs.
-func Arms(m machine.Machine, nodes set.NodeSet, reserved set.CPUSet) (placement.List, error) {
+// Arms are the placements of a trial, on the CPUs that the workload may have: of its parent, without
+// reserved ones; empty: all. The unbound one has no CPUs: it is where the workload was.
+func Arms(m machine.Machine, nodes set.NodeSet, may set.CPUSet) (placement.List, error) {
+	if may.IsEmpty() {
+		may = m.OnlineCPUs()
+	}
 	var cpus set.CPUSet
 	all := 0
 	for _, n := range m.Nodes {
@@ -36,18 +39,23 @@ func Arms(m machine.Machine, nodes set.NodeSet, reserved set.CPUSet) (placement.
 		}
 		all++
 		if nodes.Has(n.ID) {
-			cpus = cpus.Union(n.CPUs.Minus(reserved))
+			cpus = cpus.Union(n.CPUs.Intersect(may))
 		}
 	}
 	switch {
 	case all < 2:
 		return placement.List{}, fmt.Errorf("this machine has %s with CPUs: binding changes nothing", render.Count(all, "node"))
 	case nodes.IsEmpty() || cpus.IsEmpty():
-		return placement.List{}, fmt.Errorf("nodes %s have no CPUs: a workload cannot run there", nodes)
-	case cpus == m.OnlineCPUs().Minus(reserved):
+		return placement.List{}, fmt.Errorf("nodes %s have no CPUs that the workload may have: it cannot run there", nodes)
+	case cpus == may.Intersect(m.OnlineCPUs()):
 		return placement.List{}, fmt.Errorf("nodes %s are all of this machine: binding to them changes nothing", nodes)
 	}
-	return placement.List{Links: "none", Placements: []placement.Placement{{}, {Nodes: nodes, CPUs: cpus}}}, nil
+	return ArmsOn(nodes, cpus), nil
+}
+
+// ArmsOn are the placements of a trial that was begun.
+func ArmsOn(nodes set.NodeSet, cpus set.CPUSet) placement.List {
+	return placement.List{Links: "none", Placements: []placement.Placement{{}, {Nodes: nodes, CPUs: cpus}}}
 }
 
 // mostJump is how much faster or slower one and the same state may be between two measurements. A

@@ -180,6 +180,15 @@ func TestArmsRefuse(t *testing.T) {
 			t.Errorf("%v: %v, want %q", nodes, err, want)
 		}
 	}
+	some := set.FromCPUs(0, 2, 3) // of nodes 0 and 1
+	if l, err := Arms(m, set.FromNodes(0), some); err != nil || l.Placements[Bound].CPUs != set.FromCPUs(0) {
+		t.Errorf("on some CPUs: %+v, %v", l, err)
+	}
+	for want, nodes := range map[string]set.NodeSet{"have no CPUs": set.FromNodes(2), "all of this machine": set.FromNodes(0, 1)} {
+		if _, err := Arms(m, nodes, some); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v on some CPUs: %v, want %q", nodes, err, want)
+		}
+	}
 	m.Nodes = m.Nodes[:1]
 	if _, err := Arms(m, set.FromNodes(0), set.CPUSet{}); err == nil || !strings.Contains(err.Error(), "1 node") {
 		t.Errorf("one node: %v", err)

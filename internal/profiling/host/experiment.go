@@ -140,17 +140,21 @@ func (t *trial) saved() (s profiling.State, err error) {
 	if old.Before == nil || len(old.Spread) == 0 || len(old.Job.Placements) != 2 {
 		return s, fmt.Errorf("%s has no experiment: name another file with --saved", t.o.Saved)
 	}
-	nodes, err := set.ParseNodes(old.Job.Placements[profiling.Bound].Nodes)
-	if err == nil {
-		t.list, err = profiling.Arms(t.machine, nodes, t.o.Reserved)
+	bound := old.Job.Placements[profiling.Bound]
+	nodes, err := set.ParseNodes(bound.Nodes)
+	cpus, bad := set.ParseCPUs(bound.CPUs)
+	if err = errors.Join(err, bad); err == nil && cpus.IsEmpty() {
+		err = errors.New("it has no CPUs")
 	}
 	if err != nil {
 		return s, fmt.Errorf("%s: %w: name another file with --saved", t.o.Saved, err)
 	}
+	t.list = profiling.ArmsOn(nodes, cpus)
+	asked := nodes
 	if t.o.Nodes != "" {
-		err = t.choose(window.Window{}, "")
+		asked, err = source.NodesOf(t.machine, "nodes", t.o.Nodes)
 	}
-	if err == nil && !old.Job.Same(t.job()) {
+	if err == nil && (asked != nodes || !old.Job.Same(t.job())) {
 		err = fmt.Errorf("%s has another experiment, of %s: name another file with --saved, or remove it", t.o.Saved, subjectOf(old.Job))
 	}
 	t.o.resumes, t.why = err == nil, "the experiment that is continued"
@@ -259,7 +263,11 @@ func (t *trial) choose(w window.Window, id string) (err error) {
 		nodes, t.why, err = whereTo(c, t.machine, w, id, near)
 	}
 	if err == nil {
-		t.list, err = profiling.Arms(t.machine, nodes, t.o.Reserved)
+		may := t.w.cpus // its parent's, as it is not bound
+		if may.IsEmpty() {
+			may = t.machine.OnlineCPUs()
+		}
+		t.list, err = profiling.Arms(t.machine, nodes, may.Minus(t.o.Reserved))
 	}
 	return err
 }

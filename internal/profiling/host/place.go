@@ -45,6 +45,9 @@ func Place(ctx context.Context, o Options, stderr io.Writer) (r profiling.Placed
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.allows(l); err != nil {
+		return r, exit.BadInput(err)
+	}
 	if w.job = job; !o.DryRun {
 		if err := w.begin(ctx, &o); err != nil {
 			return r, err

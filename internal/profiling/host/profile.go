@@ -92,6 +92,9 @@ func (p *profile) ofWorkload(ctx context.Context, s profiling.State) (r profilin
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.allows(p.list); err != nil {
+		return r, exit.BadInput(err)
+	}
 	if w.job = s.Job; s.Home == (set.NodeSet{}) {
 		s.Home = w.home
 	}

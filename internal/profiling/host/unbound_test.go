@@ -112,6 +112,22 @@ func TestWhereTo(t *testing.T) {
 	}
 }
 
+// A placement on CPUs that the workload's parent does not have is refused at once.
+func TestAllows(t *testing.T) {
+	w := &workload{id: "/a"}
+	l := profiling.ArmsOn(set.FromNodes(0), set.FromCPUs(0, 1, 8))
+	if err := w.allows(l); err != nil {
+		t.Errorf("its CPUs are unknown: %v", err)
+	}
+	w.may = set.FromCPUs(0, 1, 2, 3)
+	if err := w.allows(l); err == nil || !strings.Contains(err.Error(), "/a may run on CPUs 0-3 only, and placement 2 needs CPUs 8") {
+		t.Errorf("%v", err)
+	}
+	if err := w.allows(profiling.ArmsOn(set.FromNodes(0), set.FromCPUs(0, 1))); err != nil {
+		t.Error(err)
+	}
+}
+
 // The row of a finished experiment is the file that python/tests reads.
 func TestTrialFile(t *testing.T) {
 	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{})

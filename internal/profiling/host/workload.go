@@ -48,6 +48,7 @@ type workload struct {
 	spread map[int]unit.Bytes
 	last   window.Window
 	ours   func(id, file, value string) bool
+	may    set.CPUSet // its parent's CPUs; empty: unknown, as an earlier run bound it
 }
 
 type reader interface {
@@ -81,6 +82,9 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 	}
 	w.reader = r
 	win, seen, err := w.look(ctx)
+	if !seen.Binding.OursCPUs {
+		w.may = seen.Binding.CPUs
+	}
 	if err = w.ended(ctx, err); err == nil {
 		err = limited(seen.Binding, id, o.resumes)
 	}
@@ -104,6 +108,16 @@ func limited(b window.Binding, id string, ours bool) error {
 		return fmt.Errorf("%s: another program has limited it: %s: that is respected: lift the limit, or leave the workload as it is", id, b.PinnedWhy)
 	case (b.OursCPUs || b.OursMems) && !ours:
 		return fmt.Errorf("%s: an earlier homenode bound it to CPUs %v, memory of nodes %v: 'homenode restore' puts it back", id, b.CPUs, b.Mems)
+	}
+	return nil
+}
+
+// allows refuses placements on CPUs that its parent does not have, before anything is changed.
+func (w *workload) allows(l placement.List) error {
+	for i, p := range l.Placements {
+		if outside := p.CPUs.Minus(w.may); !w.may.IsEmpty() && !outside.IsEmpty() {
+			return fmt.Errorf("%s may run on CPUs %s only, and placement %d needs CPUs %s: its parent's cpuset is respected: widen that, or leave the workload as it is", w.id, w.may, i+1, outside)
+		}
 	}
 	return nil
 }
