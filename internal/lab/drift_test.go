@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The settings of the other process. None of them is one that the agent makes: its CPUs
@@ -60,7 +59,7 @@ func TestLabKilledBesideAnotherWriter(t *testing.T) {
 	c := besideWriter{t: t, g: g, base: base}
 	points := killPoints(t, 6)
 	for i := range points {
-		c.point(i, time.Duration(rng.Float64()*rng.Float64()*float64(8*time.Second)))
+		c.point(i, 2*c.acts*rng.Float64())
 	}
 	t.Logf("%d kill points beside another writer, %d of them after the agent had changed something; it saw %d changes of the other's; %d settings of the other's were lost between the agent's reading and its write",
 		points, c.acted, c.drifts, c.lost)
@@ -82,6 +81,7 @@ type besideWriter struct {
 	g                   *Guest
 	base                string
 	acted, drifts, lost int
+	acts                float64 // after how many of the guest's seconds the agent had acted, and was overruled
 }
 
 func (c *besideWriter) sh(script string, args ...any) string {
@@ -92,15 +92,19 @@ func (c *besideWriter) sh(script string, args ...any) string {
 	return mustRun(c.t, c.g, "sh", "-c", script)
 }
 
-// point kills the agent after delay. Half of the points end the other process before the
+// point kills the agent after delay, seconds of the guest's. Half of the points end the other process before the
 // restore, so that its last settings are known exactly; beside the others it goes on.
-func (c *besideWriter) point(i int, delay time.Duration) {
+func (c *besideWriter) point(i int, delay float64) {
 	c.t.Helper()
 	c.sh(everythingAllowed, c.base)
+	began := c.g.seconds()
 	c.sh(startBoth)
-	c.sh("sleep " + strconv.FormatFloat(delay.Seconds(), 'f', 3, 64))
+	c.sh("sleep " + strconv.FormatFloat(delay, 'f', 3, 64))
 	for look := 0; i < 2 && look < 200 && c.count(driftsSeen) == 0; look++ {
 		c.sh("sleep 0.1") // the first points come when the agent has acted and was overruled
+	}
+	if i < 2 {
+		c.acts = max(c.acts, c.g.seconds()-began)
 	}
 	c.sh(endAgent)
 	c.drifts += c.count(driftsSeen)

@@ -110,6 +110,7 @@ func TestLabFrozenIsThawed(t *testing.T) {
 
 func freezeAtRandom(t *testing.T, version string, points int) {
 	g := forMoving(t, version)
+	mustRun(t, g, "homenode-load", "control", "on") // its loads wait for memory then, which costs the host less
 	length, begin := secondsOf(t, g, setUpFrozen), secondsOf(t, g, beginOfFreeze)
 	rng := rand.New(rand.NewPCG(killSeed(), 8))
 	frozen, moving, halfway, slow := 0, 0, 0, 0
