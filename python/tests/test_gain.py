@@ -3,6 +3,7 @@
 
 testdata/trials.parquet: all replicas of 128 services of 'homenode-lab sim trials --fleets 48
 --servers 10 --seed 1 --machine dual-skylake', chosen at random.
+testdata/lab-trials.parquet: the services of the mixes of seeds 1 to 7, tried in the lab by scripts/lab-trials.sh.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from homenode_model.gain.export import golden
 from homenode_model.gain.fit import QUICK, boost, columns, conformal, fit, forest, line, predict, split
 
 TRIALS = Path(__file__).parent / "testdata/trials.parquet"
+LAB = TRIALS.with_name("lab-trials.parquet")
 EXPERIMENT = Path(__file__).parents[2] / "internal/profiling/host/testdata/experiment.parquet"
 FILES = ("gain.ubj", "gain.scale.ubj", "gain.json", "golden.json")
 
@@ -46,6 +48,13 @@ def changed(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
 
 
 class Data(unittest.TestCase):
+    def test_lab(self) -> None:
+        """Rows of the lab say so, and can be learned from beside simulated ones."""
+        lab, both = read(LAB), read(TRIALS, LAB)
+        self.assertEqual(set(lab.source), {"modelled (lab)"})
+        self.assertEqual(len(both.gain), len(read(TRIALS).gain) + len(lab.gain))
+        self.assertEqual(set(both.source), {"simulator", "modelled (lab)"})
+
     def setUp(self) -> None:
         self.table = pq.read_table(TRIALS)
 
