@@ -44,7 +44,7 @@ func TestWebhook(t *testing.T) {
 		t.Fatalf("told %d times of %d steps", len(got), len(r.State.Events))
 	}
 	for i, m := range got {
-		if m.Code != string(r.State.Events[i].Code) || m.Text != "test: shop "+string(m.Code) || m.Sentence == "" {
+		if m.Code != string(r.State.Events[i].Code) || m.Text != "test: shop "+m.Code || m.Sentence == "" {
 			t.Errorf("%d: %+v", i, m)
 		}
 	}
