@@ -446,6 +446,7 @@ var small = map[string]string{
 	"machine/shapetest":   "imports machine, which machinetest cannot",
 	"render/field":        "knows a window; render knows no domain type",
 	"sim/detmath":         "every room of the simulator uses it, and it uses none",
+	"webhook":             "hub and host tell people by it, and neither may import the other",
 }
 
 const smallLines = 200
