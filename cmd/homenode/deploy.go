@@ -69,7 +69,7 @@ func (f *deployFlags) options(cmd *cobra.Command, service string) (host.DeployOp
 	return f.deploy, err
 }
 
-// tellFlags are those of what tells people of a deployment's steps.
+// tellFlags name the webhook that is told of a deployment's steps.
 type tellFlags struct{ webhook, message string }
 
 func (f *tellFlags) addTelling(cmd *cobra.Command) {
@@ -85,12 +85,11 @@ func (f *tellFlags) teller() (func(context.Context, profiling.Deployment, profil
 		}
 		return nil, nil
 	}
-	const most = 16 << 10
-	address, err := unix.ReadAtMost(f.webhook, most)
+	address, err := unix.ReadWord(f.webhook)
 	if err != nil {
 		return nil, exit.BadInput(fmt.Errorf("--webhook-file: %w", err))
 	}
-	hook, err := webhook.New(strings.TrimSpace(string(address)), f.message)
+	hook, err := webhook.New(address, f.message)
 	if err != nil {
 		return nil, exit.BadInput(fmt.Errorf("--webhook-file %s: %w", f.webhook, err))
 	}

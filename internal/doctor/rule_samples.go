@@ -153,7 +153,7 @@ func (l view) writesSay(p snapshot.Place) Evidence {
 	case p.Changes > 0:
 		text = fmt.Sprintf("%d, all on %d of the %d pages that were sampled", p.Changes, p.Written, p.Pages)
 	case n > 0:
-		text = fmt.Sprintf("%d beside %d loads, all where one thread alone loads", n, total(p.Loads))
+		text = fmt.Sprintf("%d beside %d loads, all where at most one thread loads", n, total(p.Loads))
 	}
 	return fact("sampled stores", text, l.Samples.How, l.Samples.From)
 }

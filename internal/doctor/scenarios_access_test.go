@@ -145,7 +145,7 @@ var accessScenarios = []scenario{
 			table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{0, 2})
 			s.Samples.Places[0].Written, s.Samples.Places[0].Changes = 0, 0
 		},
-		subject: "100", want: []string{"2 beside 1000 loads, all where one thread alone loads"},
+		subject: "100", want: []string{"2 beside 1000 loads, all where at most one thread loads"},
 	},
 	{
 		name: "a table beside a few counters", rule: "read-only-far",

@@ -25,12 +25,14 @@ const (
 	Bound
 )
 
-// Arms are the placements of a trial, on the CPUs that the workload may have: of its parent, without
-// reserved ones; empty: all. The unbound one has no CPUs: it is where the workload was.
-func Arms(m machine.Machine, nodes set.NodeSet, may set.CPUSet) (placement.List, error) {
-	if may.IsEmpty() {
-		may = m.OnlineCPUs()
+// Arms are the placements of a trial, on the CPUs that the workload's parent has (empty: all), without
+// reserved ones. The unbound one has no CPUs: it is where the workload was.
+func Arms(m machine.Machine, nodes set.NodeSet, parent, reserved set.CPUSet) (placement.List, error) {
+	may := m.OnlineCPUs()
+	if !parent.IsEmpty() {
+		may = may.Intersect(parent)
 	}
+	may = may.Minus(reserved)
 	var cpus set.CPUSet
 	all := 0
 	for _, n := range m.Nodes {
@@ -47,7 +49,7 @@ func Arms(m machine.Machine, nodes set.NodeSet, may set.CPUSet) (placement.List,
 		return placement.List{}, fmt.Errorf("this machine has %s with CPUs: binding changes nothing", render.Count(all, "node"))
 	case nodes.IsEmpty() || cpus.IsEmpty():
 		return placement.List{}, fmt.Errorf("nodes %s have no CPUs that the workload may have: it cannot run there", nodes)
-	case cpus == may.Intersect(m.OnlineCPUs()):
+	case cpus == may:
 		return placement.List{}, fmt.Errorf("nodes %s are all of this machine: binding to them changes nothing", nodes)
 	}
 	return ArmsOn(nodes, cpus), nil

@@ -20,7 +20,7 @@ import (
 
 func arms(t *testing.T, nodes ...int) placement.List {
 	t.Helper()
-	l, err := Arms(shapetest.Shape(t, "four").Machine(), set.FromNodes(nodes...), set.CPUSet{})
+	l, err := Arms(shapetest.Shape(t, "four").Machine(), set.FromNodes(nodes...), set.CPUSet{}, set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,21 +176,24 @@ func TestArmsRefuse(t *testing.T) {
 	for want, nodes := range map[string]set.NodeSet{
 		"have no CPUs": set.FromNodes(9), "nodes  have no CPUs": {}, "all of this machine": set.FromNodes(0, 1, 2, 3),
 	} {
-		if _, err := Arms(m, nodes, set.CPUSet{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Arms(m, nodes, set.CPUSet{}, set.CPUSet{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", nodes, err, want)
 		}
 	}
 	some := set.FromCPUs(0, 2, 3) // of nodes 0 and 1
-	if l, err := Arms(m, set.FromNodes(0), some); err != nil || l.Placements[Bound].CPUs != set.FromCPUs(0) {
+	if l, err := Arms(m, set.FromNodes(0), some, set.CPUSet{}); err != nil || l.Placements[Bound].CPUs != set.FromCPUs(0) {
 		t.Errorf("on some CPUs: %+v, %v", l, err)
 	}
 	for want, nodes := range map[string]set.NodeSet{"have no CPUs": set.FromNodes(2), "all of this machine": set.FromNodes(0, 1)} {
-		if _, err := Arms(m, nodes, some); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Arms(m, nodes, some, set.CPUSet{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v on some CPUs: %v, want %q", nodes, err, want)
 		}
 	}
+	if l, err := Arms(m, set.FromNodes(1), set.CPUSet{}, set.FromCPUs(3)); err != nil || l.Placements[Bound].CPUs != set.FromCPUs(2) {
+		t.Errorf("with a reserved CPU: %+v, %v", l, err)
+	}
 	m.Nodes = m.Nodes[:1]
-	if _, err := Arms(m, set.FromNodes(0), set.CPUSet{}); err == nil || !strings.Contains(err.Error(), "1 node") {
+	if _, err := Arms(m, set.FromNodes(0), set.CPUSet{}, set.CPUSet{}); err == nil || !strings.Contains(err.Error(), "1 node") {
 		t.Errorf("one node: %v", err)
 	}
 }

@@ -39,6 +39,9 @@ type Message struct {
 // UsualText is the template where none is given.
 const UsualText = "homenode, rollout of {{.Service}}: {{.Sentence}}."
 
+// Stale is the age from which an event that could not be told is no news.
+const Stale = 24 * time.Hour
+
 const (
 	postLimit = 10 * time.Second
 	mostText  = 16 << 10

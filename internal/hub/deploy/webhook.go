@@ -15,7 +15,6 @@ import (
 const (
 	mostTries  = 6 // over two hours
 	firstRetry = 4 * time.Minute
-	staleAfter = 24 * time.Hour // what could not be told for so long is no news
 )
 
 // Webhook tells people what happened to a service.
@@ -57,7 +56,7 @@ func (w *Webhook) Tick(ctx context.Context, f *Folder, now func() time.Time) err
 func (w *Webhook) tell(ctx context.Context, f *Folder, service string, now func() time.Time) error {
 	var m *webhook.Message
 	err := f.change(ctx, service, func(r Rollout, err error) (*Rollout, error) {
-		for len(r.Untold) > 0 && now().Sub(r.Untold[0].At) > staleAfter {
+		for len(r.Untold) > 0 && now().Sub(r.Untold[0].At) > webhook.Stale {
 			r.Untold = r.Untold[1:]
 			r.Told = Told{Count: r.Told.Count, GivenUp: r.Told.GivenUp + 1, Problem: "it could not be told for a day"}
 		}

@@ -250,8 +250,8 @@ func (f *Folder) topPlaces() []snapshot.Place {
 			p.Latency = unit.Some(float64(p.cycles) / float64(p.weighed))
 		}
 		p.Functions = f.functions(p.PID, p.ips)
-		parts := partsOf(p.loadsBy)
-		p.Common = common(p.loadsBy, parts)
+		parts, loads := partsOf(p.loadsBy)
+		p.Common = common(parts, loads)
 		p.Pages, p.Written, p.Changes = 0, int(p.unkept), uint64(p.unkept) // which may be anywhere
 		for page, stores := range p.pages {
 			if !several(parts, page<<pageShift, (page+1)<<pageShift-1) {
@@ -275,24 +275,24 @@ func (f *Folder) topPlaces() []snapshot.Place {
 // part is where a thread loads.
 type part struct{ low, high uint64 }
 
-// partsOf are the parts of the threads of a mapping, by TID: where 90 % of a thread's sampled
-// loads are. The ends are left out, because a stray load is no part. Threads with few samples
-// have none.
-func partsOf(loadsBy map[int][]uint64) map[int]part {
+// partsOf are the parts of the threads of a mapping, and the loads of these threads: a part is where
+// 90 % of a thread's sampled loads are. The ends are left out, because a stray load is no part.
+// Threads with few samples have none.
+func partsOf(loadsBy map[int][]uint64) (parts []part, loads []uint64) {
 	const few, most = 20, 64
-	parts := map[int]part{}
-	for tid, addrs := range loadsBy {
+	for _, addrs := range loadsBy {
 		if len(addrs) < few || len(parts) == most {
 			continue
 		}
 		slices.Sort(addrs)
-		parts[tid] = part{addrs[len(addrs)/20], addrs[len(addrs)-1-len(addrs)/20]}
+		parts = append(parts, part{addrs[len(addrs)/20], addrs[len(addrs)-1-len(addrs)/20]})
+		loads = append(loads, addrs...)
 	}
-	return parts
+	return parts, loads
 }
 
 // several says that low to high is within the parts of two threads or more.
-func several(parts map[int]part, low, high uint64) bool {
+func several(parts []part, low, high uint64) bool {
 	n := 0
 	for _, p := range parts {
 		if p.low <= high && low <= p.high {
@@ -305,17 +305,14 @@ func several(parts map[int]part, low, high uint64) bool {
 // common distinguishes a table that several threads read from parts that each thread
 // has for itself, also within one mapping: the share of loads within the parts of two
 // threads or more.
-func common(loadsBy map[int][]uint64, parts map[int]part) unit.Opt[unit.Ratio] {
-	within, all := 0, 0
-	for tid := range parts {
-		for _, at := range loadsBy[tid] {
-			all++
-			if several(parts, at, at) {
-				within++
-			}
+func common(parts []part, loads []uint64) unit.Opt[unit.Ratio] {
+	within := 0
+	for _, at := range loads {
+		if several(parts, at, at) {
+			within++
 		}
 	}
-	return unit.RatioOf(float64(within), float64(all))
+	return unit.RatioOf(float64(within), float64(len(loads)))
 }
 
 // functions sums instructions by the function they are in.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	sys "golang.org/x/sys/unix"
@@ -107,6 +108,22 @@ func ReadAtMost(path string, most int64) ([]byte, error) {
 	}
 	defer f.Close()
 	return readAtMost(f, path, most)
+}
+
+// MostWord bounds a file that has one word, bytes.
+const MostWord = 16 << 10
+
+// ReadWord reads a file that a user names and that has one word of printable ASCII, such as a token.
+func ReadWord(path string) (string, error) {
+	data, err := ReadAtMost(path, MostWord)
+	if err != nil {
+		return "", err
+	}
+	word := strings.TrimSpace(string(data))
+	if word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("read %s: it is empty, or has more than a word: want one word", path)
+	}
+	return word, nil
 }
 
 func readAtMost(f io.Reader, path string, most int64) ([]byte, error) {

@@ -32,7 +32,7 @@ type DeployOptions struct {
 	// Read reads the configuration anew, before each replica: hours may pass between two. nil: it
 	// stays as it is.
 	Read func() (agent.Config, error)
-	// Tell tells people of a step of a deployment that is on record; nil: there are none to tell.
+	// Tell tells people of a step of a deployment that is on record; nil: there is no webhook.
 	Tell func(context.Context, profiling.Deployment, profiling.DeployEvent) error
 
 	try  func(context.Context, Options, io.Writer) (profiling.TrialReport, error) // nil: Experiment

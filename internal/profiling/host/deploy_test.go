@@ -20,6 +20,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/profiling"
 	"homenode/internal/unit"
+	"homenode/internal/webhook"
 )
 
 // deploying is a deployment of a service with two replicas on a made-up host.
@@ -247,7 +248,6 @@ func TestDeployTells(t *testing.T) {
 		told = append(told, e.Code)
 		return nil
 	}
-	d.Read = nil
 	got, err := d.run(t)
 	want := []profiling.DeployCode{profiling.DeployStarts, profiling.DeployProven, profiling.DeployWidens, profiling.DeployComplete}
 	if err != nil || got.Told != len(got.Events) || !slices.Equal(told, want) {
@@ -265,7 +265,7 @@ func TestDeployTells(t *testing.T) {
 	if _, _, err := RollBack(t.Context(), d.DeployOptions, ""); exitOf(err) != exit.Nothing || n != 1 {
 		t.Errorf("again: %v, told %d", err, n)
 	}
-	back.Events[len(back.Events)-1].At = now().Add(-2 * old)
+	back.Events[len(back.Events)-1].At = now().Add(-2 * webhook.Stale)
 	if notes, err := d.record(t.Context(), &back); err != nil || n != 1 || back.Told != len(back.Events) || notes != nil {
 		t.Errorf("of two days ago: %v, %q, told %d", err, notes, n)
 	}

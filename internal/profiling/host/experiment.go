@@ -263,11 +263,7 @@ func (t *trial) choose(w window.Window, id string) (err error) {
 		nodes, t.why, err = whereTo(c, t.machine, w, id, near)
 	}
 	if err == nil {
-		may := t.w.cpus // its parent's, as it is not bound
-		if may.IsEmpty() {
-			may = t.machine.OnlineCPUs()
-		}
-		t.list, err = profiling.Arms(t.machine, nodes, may.Minus(t.o.Reserved))
+		t.list, err = profiling.Arms(t.machine, nodes, t.w.parent, t.o.Reserved)
 	}
 	return err
 }

@@ -68,9 +68,6 @@ func checkServer(text string) error {
 	return nil
 }
 
-// mostToken bounds the file of a token, bytes.
-const mostToken = 16 << 10
-
 // readToken reads the token of a Prometheus, which goes over TLS, or to this host. file "": none.
 func readToken(file, server string) (string, error) {
 	if file == "" {
@@ -83,13 +80,9 @@ func readToken(file, server string) (string, error) {
 	if u.Scheme != "https" && !unix.ThisHost(u.Hostname()) {
 		return "", errors.New("--prometheus-token: others on the way could read it: want a Prometheus with https, or one on this host")
 	}
-	data, err := unix.ReadAtMost(file, mostToken)
+	token, err := unix.ReadWord(file)
 	if err != nil {
 		return "", fmt.Errorf("--prometheus-token: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("--prometheus-token: %s has no token: want one word", file)
 	}
 	return token, nil
 }

@@ -126,7 +126,7 @@ func TestPrometheusToken(t *testing.T) {
 		"no server":     {"s3cret", "", "--prometheus"},
 		"empty":         {"\n", "https://prometheus.example", "want one word"},
 		"two lines":     {"a\nb", "https://prometheus.example", "want one word"},
-		"long":          {strings.Repeat("a", mostToken+1), "https://prometheus.example", "--prometheus-token"},
+		"long":          {strings.Repeat("a", unix.MostWord+1), "https://prometheus.example", "--prometheus-token"},
 	} {
 		if _, err := readToken(write(name, c[0]), c[1]); err == nil || !strings.Contains(err.Error(), c[2]) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, want %q", name, err, c[2])

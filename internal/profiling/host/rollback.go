@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"homenode/internal/agent"
 	"homenode/internal/exit"
@@ -18,6 +17,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/profiling"
+	"homenode/internal/webhook"
 )
 
 // RollBack ends a deployment, also after its end: the service is approved no more, and what a killed
@@ -136,9 +136,6 @@ func (o *DeployOptions) change(do func(profiling.Deployment) error) error {
 	return do(d)
 }
 
-// old is the age from which a step is no news.
-const old = 24 * time.Hour
-
 // record puts a deployment on record, and then tells of the steps that were not told yet. What cannot
 // be told waits for the next step, or the next command, and a note says so: it holds up nothing. A
 // program that ends in between tells a step twice.
@@ -147,15 +144,14 @@ func (o *DeployOptions) record(ctx context.Context, d *profiling.Deployment) (no
 		return nil, err
 	}
 	told := d.Told
-	for ; told < len(d.Events) && notes == nil; told++ {
-		e := d.Events[told]
-		if now().Sub(e.At) > old {
-			continue
+	for _, e := range d.Events[told:] {
+		if now().Sub(e.At) <= webhook.Stale {
+			if err := o.Tell(context.WithoutCancel(ctx), *d, e); err != nil {
+				notes = []string{"not told yet: " + err.Error()}
+				break
+			}
 		}
-		if err := o.Tell(context.WithoutCancel(ctx), *d, e); err != nil {
-			notes = []string{"not told yet: " + err.Error()}
-			told--
-		}
+		told++
 	}
 	if told == d.Told {
 		return notes, nil

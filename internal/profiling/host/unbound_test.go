@@ -119,7 +119,7 @@ func TestAllows(t *testing.T) {
 	if err := w.allows(l); err != nil {
 		t.Errorf("its CPUs are unknown: %v", err)
 	}
-	w.may = set.FromCPUs(0, 1, 2, 3)
+	w.parent = set.FromCPUs(0, 1, 2, 3)
 	if err := w.allows(l); err == nil || !strings.Contains(err.Error(), "/a may run on CPUs 0-3 only, and placement 2 needs CPUs 8") {
 		t.Errorf("%v", err)
 	}
@@ -130,7 +130,7 @@ func TestAllows(t *testing.T) {
 
 // The row of a finished experiment is the file that python/tests reads.
 func TestTrialFile(t *testing.T) {
-	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{})
+	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{}, set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestTrialFile(t *testing.T) {
 
 // A workload that is not back is an error, whatever was measured, and the state stays.
 func TestTrialNotBack(t *testing.T) {
-	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{})
+	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{}, set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestTrialNotBack(t *testing.T) {
 
 // One that was stopped, interrupted or measured a constant: its exit code, and what it says.
 func TestTrialEnds(t *testing.T) {
-	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{})
+	l, err := profiling.Arms(shapetest.Shape(t, "two").Machine(), set.FromNodes(1), set.CPUSet{}, set.CPUSet{})
 	if err != nil {
 		t.Fatal(err)
 	}

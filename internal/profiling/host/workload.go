@@ -48,7 +48,7 @@ type workload struct {
 	spread map[int]unit.Bytes
 	last   window.Window
 	ours   func(id, file, value string) bool
-	may    set.CPUSet // its parent's CPUs; empty: unknown, as an earlier run bound it
+	parent set.CPUSet // its parent's CPUs; empty: unknown, as an earlier run bound it
 }
 
 type reader interface {
@@ -83,7 +83,7 @@ func openWorkload(ctx context.Context, o *Options) (*workload, error) {
 	w.reader = r
 	win, seen, err := w.look(ctx)
 	if !seen.Binding.OursCPUs {
-		w.may = seen.Binding.CPUs
+		w.parent = seen.Binding.CPUs
 	}
 	if err = w.ended(ctx, err); err == nil {
 		err = limited(seen.Binding, id, o.resumes)
@@ -115,8 +115,8 @@ func limited(b window.Binding, id string, ours bool) error {
 // allows refuses placements on CPUs that its parent does not have, before anything is changed.
 func (w *workload) allows(l placement.List) error {
 	for i, p := range l.Placements {
-		if outside := p.CPUs.Minus(w.may); !w.may.IsEmpty() && !outside.IsEmpty() {
-			return fmt.Errorf("%s may run on CPUs %s only, and placement %d needs CPUs %s: its parent's cpuset is respected: widen that, or leave the workload as it is", w.id, w.may, i+1, outside)
+		if outside := p.CPUs.Minus(w.parent); !w.parent.IsEmpty() && !outside.IsEmpty() {
+			return fmt.Errorf("%s may run on CPUs %s only, and placement %d needs CPUs %s: its parent's cpuset is respected: widen that, or leave the workload as it is", w.id, w.parent, i+1, outside)
 		}
 	}
 	return nil
