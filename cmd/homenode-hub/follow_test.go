@@ -73,8 +73,13 @@ func (c *slowClock) Sleep(ctx context.Context, d time.Duration, wake <-chan stru
 }
 
 const (
-	minute  = time.Minute
-	obeyed  = 5 // minutes that a host may take to do what it is told, its orders' way included
+	minute = time.Minute
+	// late is how many minutes the hub's windows may be behind: they go with the orders of a minute,
+	// and a sender that sleeps while the clock moves on is a minute late.
+	late = 4
+	// obeyed is how many minutes a host may take to do what it is told: its orders come with the
+	// answer to its windows, its next round acts, and the window after that shows it.
+	obeyed  = late + 2
 	gaining = "gains"
 	hurting = "hurts"
 )
@@ -248,8 +253,7 @@ func (f *fleet) pass() {
 	f.obey()
 }
 
-// heard says that all agents have done their round, and that the hub has all windows but the last few:
-// they go with the orders of a minute, and a sender that sleeps while the clock moves on is a minute late.
+// heard says that all agents have done their round, and that the hub has all windows but the late ones.
 func (f *fleet) heard() bool {
 	f.t.Helper()
 	for _, s := range f.servers {
@@ -257,7 +261,6 @@ func (f *fleet) heard() bool {
 			return false
 		}
 	}
-	const late = 4 * minute
 	if f.minutes < 6 {
 		return true
 	}
@@ -266,7 +269,7 @@ func (f *fleet) heard() bool {
 		f.t.Fatal(err)
 	}
 	for _, row := range t.Rows {
-		if at, _ := row[1].(int64); at < f.clock.Now().Add(-late).UnixMilli() {
+		if at, _ := row[1].(int64); at < f.clock.Now().Add(-late*minute).UnixMilli() {
 			return false
 		}
 	}
