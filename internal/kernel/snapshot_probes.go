@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,11 +126,12 @@ type samplingProbe struct {
 	mu     sync.Mutex // guards the following fields
 	folder *sampling.Folder
 	lost   uint64
-	kinds  [2]sampledKind // loads, stores
+	kinds  []sampledKind
 }
 
-// sampledKind is the result of sampling one kind of access.
+// sampledKind is the result of sampling one kind of access, or both by one event.
 type sampledKind struct {
+	cfg         sampling.Config
 	first, last uint64 // periods; 0: it never sampled
 	err         error
 }
@@ -146,15 +148,15 @@ func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
 		}
 		return -1
 	})
-	p.lost, p.kinds = 0, [2]sampledKind{}
+	p.lost, p.kinds = 0, nil
 	ctx, p.stop = context.WithCancel(ctx)
-	for i, cfg := range []sampling.Config{{Loads: true, LatencyThreshold: sampleThreshold}, {Stores: true}} {
-		cfg.Table, cfg.UserOnly = p.table, true
-		p.done.Add(1)
-		go func() {
-			defer p.done.Done()
-			p.kinds[i].err = p.sample(ctx, cfg, &p.kinds[i], m.OnlineCPUs().IDs())
-		}()
+	for _, cfg := range p.table.Kinds(sampleThreshold) {
+		cfg.UserOnly = true
+		p.kinds = append(p.kinds, sampledKind{cfg: cfg})
+	}
+	for i := range p.kinds {
+		kind := &p.kinds[i]
+		p.done.Go(func() { kind.err = p.sample(ctx, kind.cfg, kind, m.OnlineCPUs().IDs()) })
 	}
 	return nil
 }
@@ -170,9 +172,9 @@ func (p *samplingProbe) sample(ctx context.Context, cfg sampling.Config, kind *s
 	if err != nil {
 		return err
 	}
-	least := uint64(leastLoads)
-	if cfg.Stores {
-		least = leastStores
+	least := uint64(leastStores)
+	if cfg.Loads {
+		least = leastLoads
 	}
 	cfg.Period = periodFor(stats.Samples*p.table.Period(firstPeriod), firstLook, least)
 	kind.first = p.table.Period(cfg.Period)
@@ -233,13 +235,18 @@ func (p *samplingProbe) Finish(s *snapshot.Snapshot) error {
 		s.Samples = snapshot.Samples{Why: p.why.Error()}
 		return nil
 	}
-	loads, stores := p.kinds[0], p.kinds[1]
-	err := errors.Join(loads.err, stores.err)
-	if loads.err != nil && stores.err != nil {
+	var errs []error
+	var texts []string
+	failed := true
+	for _, k := range p.kinds {
+		errs, texts, failed = append(errs, k.err), append(texts, k.text()), failed && k.err != nil
+	}
+	err := errors.Join(errs...)
+	if failed {
 		s.Samples = snapshot.Samples{Why: err.Error()}
 		return err
 	}
-	from := fmt.Sprintf("perf samples (%s): %s of at least %d cycles, %s", p.table.Name, loads.text(p.table, "load"), sampleThreshold, stores.text(p.table, "store"))
+	from := fmt.Sprintf("perf samples (%s): %s", p.table.Name, strings.Join(texts, ", "))
 	s.Samples = p.folder.Samples(p.table.How, from, p.lost)
 	workload := map[int]string{}
 	for _, g := range s.Groups {
@@ -260,17 +267,21 @@ func (p *samplingProbe) Finish(s *snapshot.Snapshot) error {
 	return err
 }
 
-// text is the number of accesses per sample.
-func (k sampledKind) text(t sampling.Table, access string) string {
+// text is the number of accesses per sample, and what they are.
+func (k sampledKind) text() string {
+	access, least := "store", ""
+	if k.cfg.Loads {
+		access, least = "load", fmt.Sprintf(" of at least %d cycles", k.cfg.LatencyThreshold)
+	}
 	if k.first == 0 && k.err != nil {
-		return "no " + access
+		return "no " + access + least
+	}
+	if k.cfg.Loads && k.cfg.Stores {
+		access, least = "operation", ": loads"+least+", and stores"
 	}
 	text := fmt.Sprintf("one %s in %d", access, k.first)
-	if t.Loads.Ops {
-		text = fmt.Sprintf("one operation in %d for %ss", k.first, access)
-	}
 	if k.last > k.first {
 		text += fmt.Sprintf(" (later in %d)", k.last)
 	}
-	return text
+	return text + least
 }

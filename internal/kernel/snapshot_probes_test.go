@@ -23,11 +23,12 @@ import (
 // fakeSampling has loads and no stores, or the other way round: at each read of the
 // events qualified more have qualified, and each ring brings one sample.
 type fakeSampling struct {
-	refused   uint64 // config
-	next      atomic.Int64
-	qualified func(read int64) uint64
-	reads     atomic.Int64
-	rings     atomic.Int64 // one of each look
+	unix.Sampling        // what is not asked of it
+	refused       uint64 // config
+	next          atomic.Int64
+	qualified     func(read int64) uint64
+	reads         atomic.Int64
+	rings         atomic.Int64 // one of each look
 }
 
 func (f *fakeSampling) Open(*sys.PerfEventAttr, int, int, int) (int, error) { return 0, sys.EINVAL }
@@ -122,7 +123,7 @@ func TestOneKindOfSamples(t *testing.T) {
 func TestSamplesOfOperations(t *testing.T) {
 	f := &fakeSampling{refused: 1, qualified: func(int64) uint64 { return 0 }}
 	s, err := sampledOn(t, f, 4, kerneltest.CPUTree("zen-4"))
-	const from = "perf samples (amd-ibs): one operation in 262144 for loads of at least 96 cycles, one operation in 262144 for stores"
+	const from = "perf samples (amd-ibs): one operation in 262144: loads of at least 96 cycles, and stores"
 	if err != nil || s.Why != "" || s.Loads == 0 || s.Stores != 0 || s.From != from {
 		t.Errorf("%+v, %v; want %q", s, err, from)
 	}

@@ -139,6 +139,8 @@ static void pmu_read(struct perf_event *event)
 	u64 now = counters_now(event);
 	u64 before = local64_xchg(&event->hw.prev_count, now);
 
+	if (homenode_kind_of(event)->trace)
+		return; /* it counts nothing */
 	local64_add(now - before, &event->count);
 }
 
@@ -146,8 +148,8 @@ static void pmu_start(struct perf_event *event, int flags)
 {
 	local64_set(&event->hw.prev_count, counters_now(event));
 	event->hw.state = 0;
-	if (homenode_samples(event))
-		homenode_sampler_start(event);
+	if (homenode_samples(event) && !homenode_sampler_start(event))
+		event->hw.state = PERF_HES_STOPPED;
 }
 
 static void pmu_stop(struct perf_event *event, int flags)
@@ -256,8 +258,13 @@ static int pmu_add(struct perf_event *event, int flags)
 	if (err)
 		return err;
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
-	if (flags & PERF_EF_START)
+	if (flags & PERF_EF_START) {
 		pmu_start(event, flags);
+		if (event->hw.state & PERF_HES_STOPPED) {
+			release(event);
+			return -EINVAL;
+		}
+	}
 	perf_event_update_userpage(event);
 	return 0;
 }
@@ -391,6 +398,13 @@ static int pmu_event_init(struct perf_event *event)
 	return err ?: check_group(event);
 }
 
+static int capabilities_of(const struct homenode_kind *kind)
+{
+	if (kind->trace)
+		return PERF_PMU_CAP_EXCLUSIVE | PERF_PMU_CAP_ITRACE;
+	return kind->ops ? PERF_PMU_CAP_NO_EXCLUDE : 0;
+}
+
 static int register_core(const struct homenode_kind *kind)
 {
 	struct core *c = &cores[registered];
@@ -400,7 +414,7 @@ static int register_core(const struct homenode_kind *kind)
 	c->pmu = (struct pmu){
 		.module = THIS_MODULE,
 		.task_ctx_nr = kind->context,
-		.capabilities = kind->ops ? PERF_PMU_CAP_NO_EXCLUDE : 0,
+		.capabilities = capabilities_of(kind),
 		.attr_groups = kind->groups,
 		.event_init = pmu_event_init,
 		.add = pmu_add,
@@ -408,6 +422,8 @@ static int register_core(const struct homenode_kind *kind)
 		.start = pmu_start,
 		.stop = pmu_stop,
 		.read = pmu_read,
+		.setup_aux = kind->trace ? homenode_spe_setup : NULL,
+		.free_aux = kind->trace ? homenode_spe_free : NULL,
 	};
 	err = perf_pmu_register(&c->pmu, kind->name, kind->type);
 	registered += !err;

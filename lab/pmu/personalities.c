@@ -240,6 +240,35 @@ static const struct homenode_kind n2_core = {
 	.groups = n2_groups,
 };
 
+static ssize_t cpumask_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return cpumap_print_to_pagebuf(true, buf, cpu_possible_mask);
+}
+static DEVICE_ATTR_RO(cpumask);
+
+/* Linux 6.1. caps of a CPU with counters of 12 bits and periods from 1,024 on. */
+GROUP(spe_format, "format", HOMENODE_FILE("ts_enable", "config:0"), HOMENODE_FILE("pa_enable", "config:1"),
+      HOMENODE_FILE("pct_enable", "config:2"), HOMENODE_FILE("jitter", "config:16"),
+      HOMENODE_FILE("branch_filter", "config:32"), HOMENODE_FILE("load_filter", "config:33"),
+      HOMENODE_FILE("store_filter", "config:34"), HOMENODE_FILE("event_filter", "config1:0-63"),
+      HOMENODE_FILE("min_latency", "config2:0-11"));
+GROUP(spe_caps, "caps", HOMENODE_FILE("arch_inst", "0"), HOMENODE_FILE("ernd", "0"), HOMENODE_FILE("count_size", "12"),
+      HOMENODE_FILE("min_interval", "1024"));
+GROUP(spe_cpus, NULL, &dev_attr_cpumask.attr);
+GROUPS(spe_groups, &spe_format, &spe_caps, &spe_cpus);
+
+/* config_bits: times, jitter (the lab's period is exact), loads and stores. Physical addresses,
+ * physical times and branches would be accepted by hardware, and are not in the lab. */
+static const struct homenode_kind spe = {
+	.name = "arm_spe_0",
+	.type = -1,
+	.context = perf_sw_context,
+	.ops = true,
+	.trace = true,
+	.config_bits = BIT(0) | BIT(16) | HOMENODE_SPE_LOADS | HOMENODE_SPE_STORES,
+	.groups = spe_groups,
+};
+
 static const struct homenode_code cmn_codes[] = {
 	{ 0x000d0005, 0, HOMENODE_LINES_READ | HOMENODE_LINES_WRITTEN }, /* hnf_mc_reqs */
 	END,
@@ -259,7 +288,7 @@ static const struct homenode_uncore cmn = {
 	.groups = cmn_groups,
 };
 
-static const struct homenode_personality neoverse_n2 = { "neoverse-n2", &n2_core, NULL, &cmn };
+static const struct homenode_personality neoverse_n2 = { "neoverse-n2", &n2_core, &spe, &cmn };
 
 const struct homenode_personality *const homenode_personalities[] = {
 	&homenode_lab_personality,

@@ -37,6 +37,7 @@ struct homenode_kind {
 	bool unlimited; /* no event needs a counter */
 	bool nodes;     /* knows HOMENODE_EV_DRAM_NODE */
 	bool ops;       /* samples operations of any kind, as AMD's IBS, and counts nothing else */
+	bool trace;     /* and writes them into a buffer of its own, as Arm's SPE */
 	unsigned int counters;  /* general ones of a CPU */
 	unsigned int registers; /* OFFCORE_RSP of a CPU, each with the value of one event or more */
 	u64 config_bits, register_bits; /* others are refused */
@@ -102,11 +103,20 @@ int homenode_sampling_event(struct perf_event *event, u8 *class);
 bool homenode_samples(const struct perf_event *event);
 int homenode_sampler_claim(struct perf_event *event); /* -EAGAIN: all are taken */
 void homenode_sampler_release(struct perf_event *event);
-void homenode_sampler_start(struct perf_event *event);
+bool homenode_sampler_start(struct perf_event *event); /* false: its buffer has no room */
 void homenode_sampler_stop(struct perf_event *event);
 u64 homenode_sampler_count(struct perf_event *event);
 u64 homenode_intel_source(u64 access);
 u64 homenode_amd_source(u64 access);
+
+/* spe.c: all but setup and free run on the CPU that they act on, with interrupts off. */
+#define HOMENODE_SPE_LOADS  BIT_ULL(33) /* of perf_event_attr.config */
+#define HOMENODE_SPE_STORES BIT_ULL(34)
+void *homenode_spe_setup(struct perf_event *event, void **pages, int count, bool snapshot);
+void homenode_spe_free(void *aux);
+bool homenode_spe_begin(struct perf_event *event);
+void homenode_spe_end(void);
+void homenode_spe_write(struct perf_event *event, const struct homenode_lab_sample *s);
 
 /* uncore.c */
 int homenode_uncore_init(const struct homenode_uncore *uncore);

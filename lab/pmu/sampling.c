@@ -133,6 +133,10 @@ static void emit(struct perf_event *event, const struct homenode_lab_sample *s)
 	};
 	struct perf_sample_data data;
 
+	if (kind->trace) {
+		homenode_spe_write(event, s);
+		return;
+	}
 	perf_sample_data_init(&data, s->addr, event->hw.sample_period);
 	data.weight.full = latency_of(kind, s->access);
 	data.data_src.val = kind->source(s->access);
@@ -225,12 +229,14 @@ void homenode_sampler_release(struct perf_event *event)
 	this_cpu_ptr(&samplers)->event[event->hw.idx] = NULL;
 }
 
-/* The event continues with what was left of the period when it stopped. */
-void homenode_sampler_start(struct perf_event *event)
+/* The event continues with what was left of the period when it stopped. false: it cannot start. */
+bool homenode_sampler_start(struct perf_event *event)
 {
 	struct homenode_lab_sampler *s = sampler_of(event);
 	struct hrtimer *timer = &this_cpu_ptr(&samplers)->timer;
 
+	if (homenode_kind_of(event)->trace && !homenode_spe_begin(event))
+		return false;
 	s->filter = event->hw.config_base;
 	s->period = is_sampling_event(event) ? event->hw.sample_period : 0;
 	s->left = local64_read(&event->hw.period_left);
@@ -239,6 +245,7 @@ void homenode_sampler_start(struct perf_event *event)
 	if (s->period && !hrtimer_active(timer))
 		hrtimer_start(timer, ns_to_ktime(DRAIN_NS), HRTIMER_MODE_REL_PINNED_HARD);
 	this_vcpu()->sampling |= 1ULL << event->hw.idx;
+	return true;
 }
 
 void homenode_sampler_stop(struct perf_event *event)
@@ -246,6 +253,8 @@ void homenode_sampler_stop(struct perf_event *event)
 	this_vcpu()->sampling &= ~(1ULL << event->hw.idx);
 	local64_set(&event->hw.period_left, sampler_of(event)->left);
 	drain(this_cpu_ptr(&samplers));
+	if (homenode_kind_of(event)->trace)
+		homenode_spe_end();
 }
 
 #define NOT_OF_THE_ACCESS                                                           \
@@ -294,12 +303,26 @@ static bool lacks_auxiliary(const struct homenode_kind *kind, const struct perf_
 	       (event->group_leader == event || !has_auxiliary(kind, event->group_leader));
 }
 
+/* As arm_spe_pmu_event_init() of drivers/perf/arm_spe_pmu.c: the buffer knows no rate. */
+static int trace_event(struct perf_event *event)
+{
+	if (event->attr.freq)
+		return -EINVAL;
+	if (event->attr.exclude_idle || event->attr.config1 || event->attr.config2 > 0xfff)
+		return -EOPNOTSUPP;
+	event->hw.config_base = HOMENODE_FILTER_LOADS | HOMENODE_FILTER_STORES | modes_of(&event->attr);
+	return 0;
+}
+
 /* As perf_ibs_init() of arch/x86/events/amd/ibs.c: the period is a multiple of 16, and given as
  * such. The lab's operations are its loads and stores: an instruction without any is none here. */
 static int ops_event(const struct homenode_kind *kind, struct perf_event *event)
 {
-	if ((event->attr.config & ~kind->config_bits) || !is_sampling_event(event) ||
-	    (!event->attr.freq && (event->hw.sample_period & 0xf)))
+	if ((event->attr.config & ~kind->config_bits) || !is_sampling_event(event))
+		return -EINVAL;
+	if (kind->trace)
+		return trace_event(event);
+	if (!event->attr.freq && (event->hw.sample_period & 0xf))
 		return -EINVAL;
 	if (event->attr.freq || (event->attr.sample_type & NOT_OF_THE_ACCESS))
 		return -EOPNOTSUPP; /* not in the lab */

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -153,27 +154,27 @@ func (s *samples) threads() ([]int, error) {
 	return all, nil
 }
 
-// sample samples loads and stores in parallel, each with a period of its own. One of them
-// is enough; a failure of the other is reported.
-func (s *samples) sample(ctx context.Context, least uint64, who whom) (sampling.Stats, error) {
-	kinds := []sampling.Config{{Loads: true, LatencyThreshold: 3}, {Stores: true}}
-	var stats [2]sampling.Stats
-	var errs [2]error
+// sample samples loads and stores in parallel, each with a period of its own where the PMU can.
+// One of them is enough; a failure of the other is reported.
+func (s *samples) sample(ctx context.Context, least uint64, who whom) (all sampling.Stats, err error) {
+	kinds := s.table.Kinds(3)
+	stats, errs := make([]sampling.Stats, len(kinds)), make([]error, len(kinds))
 	var done sync.WaitGroup
 	for i, cfg := range kinds {
-		cfg.Table, cfg.UserOnly = s.table, true
+		cfg.UserOnly = true
 		done.Go(func() { stats[i], errs[i] = s.sampleKind(ctx, cfg, least, who) })
 	}
 	done.Wait()
-	if errs[0] != nil && errs[1] != nil {
-		return sampling.Stats{}, errors.Join(errs[0], errs[1])
+	if !slices.Contains(errs, nil) {
+		return sampling.Stats{}, errors.Join(errs...)
 	}
-	for i, name := range []string{"Loads", "Stores"} {
-		if errs[i] != nil {
+	for i, cfg := range kinds {
+		if name := map[bool]string{true: "Loads", false: "Stores"}[cfg.Loads]; errs[i] != nil {
 			s.note("%s were not sampled: %v.", name, errs[i])
 		}
+		all.Lost, all.Throttled = all.Lost+stats[i].Lost, all.Throttled+stats[i].Throttled
 	}
-	return sampling.Stats{Lost: stats[0].Lost + stats[1].Lost, Throttled: stats[0].Throttled + stats[1].Throttled}, nil
+	return all, nil
 }
 
 func (s *samples) sampleKind(ctx context.Context, cfg sampling.Config, least uint64, who whom) (all sampling.Stats, err error) {

@@ -22,6 +22,8 @@ import (
 
 // fakePMU puts the same samples into every ring when its event is disabled.
 type fakePMU struct {
+	unix.Sampling // what is not asked of it
+
 	mu       sync.Mutex
 	next     int
 	rings    map[int]*fakeRing

@@ -31,7 +31,7 @@ var CPUs = map[string]func() Files{
 	},
 	"zen-4":       func() Files { return join(amd(25, 0x11), ibs(true), umc("0"), umc("2")) },
 	"zen-4-guest": func() Files { return amd(25, 0x11) },
-	"neoverse-n2": func() Files { return join(arm(0xd49), cmn(0, "0"), cmn(1, "2")) },
+	"neoverse-n2": func() Files { return join(arm(0xd49), spe(), cmn(0, "0"), cmn(1, "2")) },
 	// Firmware that does not say where the meshes are: both name CPU 0.
 	"neoverse-n2-unplaced": func() Files { return join(arm(0xd49), cmn(0, "0"), cmn(1, "0")) },
 	"grace":                func() Files { return join(arm(0xd4f), scf(0, "0"), scf(1, "2")) },
@@ -125,6 +125,12 @@ func umc(cpu string) Files {
 
 func arm(part int) Files {
 	return Files{"/proc/cpuinfo": fmt.Sprintf("processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x0\nCPU part\t: %#x\nCPU revision\t: 0\n\n", part)}
+}
+
+func spe() Files {
+	return pmu("arm_spe_0", 12, "0-3", Files{
+		"format/ts_enable": "config:0", "format/load_filter": "config:33", "format/store_filter": "config:34", "caps/min_interval": "1024",
+	})
 }
 
 func cmn(number int, cpu string) Files {

@@ -25,6 +25,8 @@ type fakeUncore struct {
 	refuse func(attr *sys.PerfEventAttr, cpu int) error
 }
 
+func (f *fakeUncore) Trace(int, int, int) (unix.Trace, error) { panic("controllers have no trace") }
+
 func (f *fakeUncore) OpenTask(attr *sys.PerfEventAttr, pid, cpu, _ int) (int, error) {
 	if pid != -1 || cpu < 0 {
 		return 0, sys.EINVAL

@@ -65,6 +65,9 @@ func (k *fakeKernel) Disable(fd int) error {
 			if k.content != nil && k.on[event] && (k.groups[event] < 0 || k.on[k.groups[event]]) {
 				ring.data = k.content(event)
 			}
+			if k.traced != nil && k.on[event] {
+				ring.trace, ring.data = k.traced(event)
+			}
 		}
 	}
 	k.on[fd] = false

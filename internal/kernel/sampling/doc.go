@@ -6,9 +6,11 @@
 // several nodes write.
 //
 //	cgroup | threads | all ──Open──▶ Sampler{CPU or thread × loads, stores}
-//	   table: lab | intel | amd-ibs    │ Collect: enable, empty the rings, disable
+//	   table: lab | intel | amd-ibs | arm-spe
+//	                                   │ Collect: enable, empty the rings, disable
 //	                                   ▼
-//	                     bytes ──parse──▶ Access, Access, …
+//	           ring's bytes ──parse──▶ Access, Access, …
+//	SPE: trace + ring ──trace.take──▶ Access, Access, …
 //	                                   │ Add
 //	Space: /proc/PID/maps, symbols ──▶ Folder{places by mapping, cache lines} ──Samples──▶ snapshot.Samples
 //
@@ -19,6 +21,8 @@
 // L1 (Level is Unknown otherwise), selects loads at random, and gives a latency that
 // includes waiting for older loads. AMD's IBS samples operations of all kinds, and those
 // that were asked for are kept; its latency is that of L1's misses, and stores have none.
+// Arm's SPE does so too, knows no level of stores, and no task: the kernel's records of switches
+// tell which one ran.
 // Table.How marks what comes from a model.
 //
 // A function is named from the symbol tables of ELF files:

@@ -49,6 +49,7 @@ type stream struct {
 	leader  int // enabled and disabled for the event; the event itself where it has none
 	ring    unix.Ring
 	decoder decoder
+	trace   *trace // nil: samples are in the ring
 	counted uint64 // when it was disabled last
 	stats   Stats  // of this Collect
 }
@@ -56,6 +57,9 @@ type stream struct {
 const (
 	// ringPages of samples (64 bytes each): 1,024 in 64 KiB. Every CPU has two.
 	ringPages = 16
+	// traceBytes hold 2,048 records of SPE, of a CPU or thread. The kernel passes them on by
+	// traceStep, and when the event stops.
+	traceBytes, traceStep = 128 << 10, 16 << 10
 	// emptied every 50 ms: 20,000 samples/s fit. More often: more wake-ups.
 	interval = 50 * time.Millisecond
 )
@@ -103,7 +107,11 @@ func (s *Sampler) open(cfg Config, target Target, cpus []int) error {
 func (c Config) events() []Event {
 	var events []Event
 	if c.Table.Loads.Ops {
-		return append(events, c.Table.Loads) // one event has both
+		e := c.Table.Loads // one event has both
+		if e.Traced {
+			e.Config = speConfig(c.Loads, c.Stores)
+		}
+		return append(events, e)
 	}
 	if c.Loads {
 		events = append(events, c.Table.Loads)
@@ -113,6 +121,8 @@ func (c Config) events() []Event {
 	}
 	return events
 }
+
+const ofThread = "thread"
 
 // opening opens one event of a CPU or thread; group is −1 for a leader.
 type opening func(attr *sys.PerfEventAttr, id, group int) (int, error)
@@ -129,7 +139,8 @@ func (s *Sampler) openEvent(cfg Config, e Event, target Target, cpus []int) erro
 			return s.calls.Open(attr, dir, cpu, group)
 		})
 	case target.TIDs != nil:
-		return s.openEach(cfg, e, target.TIDs, "thread", func(attr *sys.PerfEventAttr, tid, group int) (int, error) {
+		return s.openEach(cfg, e, target.TIDs, ofThread, func(attr *sys.PerfEventAttr, tid, group int) (int, error) {
+			attr.Bits &^= sys.PerfBitContextSwitch // it is always this thread that runs
 			return s.calls.OpenTask(attr, tid, -1, group)
 		})
 	}
@@ -147,13 +158,35 @@ func (s *Sampler) openEach(cfg Config, e Event, ids []int, what string, open ope
 		if err != nil {
 			return explain(fmt.Sprintf("access samples of %s %d", what, id), e, err)
 		}
-		one.ring, err = s.calls.Ring(one.fd, ringPages)
-		if err != nil {
+		if err := s.mapRing(&one, cfg.Table, e, id, what); err != nil {
 			s.closeFiles(one)
 			return unix.Explain("map", fmt.Sprintf("access samples of %s %d", what, id), "CAP_IPC_LOCK, or a larger /proc/sys/kernel/perf_event_mlock_kb", err)
 		}
 		s.streams = append(s.streams, one)
 	}
+	return nil
+}
+
+func (s *Sampler) mapRing(one *stream, table Table, e Event, id int, what string) (err error) {
+	if !e.Traced {
+		one.ring, err = s.calls.Ring(one.fd, ringPages)
+		return err
+	}
+	ring, err := s.calls.Trace(one.fd, ringPages, max(2, traceBytes/unix.PageSize()))
+	if err != nil {
+		return err
+	}
+	one.ring, one.trace = ring, &trace{ring: ring, encoding: table.encoding}
+	if what == ofThread {
+		one.trace.tid = id
+		return nil
+	}
+	clock, ok := ring.Clock()
+	if !ok {
+		_ = ring.Close()
+		return fmt.Errorf("the kernel does not publish its clock (cap_user_time_zero), so a sample's task is unknown: sample threads: %w", unix.ErrNotSupported)
+	}
+	one.trace.cpu, one.trace.clock = id, clock
 	return nil
 }
 
@@ -196,7 +229,7 @@ func (s *Sampler) closeFiles(one stream) {
 func explain(object string, e Event, err error) error {
 	if errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL) || errors.Is(err, sys.ENODATA) {
 		why := "this PMU cannot sample addresses"
-		if e.Ops {
+		if e.Ops && !e.Traced {
 			why += " of one cgroup or thread before Linux 6.2 (IBS): sample all CPUs"
 		}
 		return fmt.Errorf("open %s: %w (%w): %s", object, err, unix.ErrNotSupported, why)
@@ -219,6 +252,9 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 	err = errors.Join(err, s.all("disable", s.calls.Disable), s.count(), s.take(each))
 	var total Stats
 	for _, one := range s.streams {
+		if one.trace != nil {
+			total.Lost += one.trace.settle()
+		}
 		total.add(one.stats.settled(s.period))
 	}
 	return total, err
@@ -226,7 +262,12 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 
 // Start begins to sample, for a caller that has to know when: samples before Collect
 // wait in the rings. Collect starts by itself.
-func (s *Sampler) Start() error { return s.all("enable", s.calls.Enable) }
+func (s *Sampler) Start() error {
+	for _, one := range s.streams {
+		one.trace.restart()
+	}
+	return s.all("enable", s.calls.Enable)
+}
 
 // settled adds the losses at the end: the kernel reports losses with the next record
 // that fits, and there was none.
@@ -268,7 +309,7 @@ func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access
 		case <-end:
 			return nil
 		case <-tick.C:
-			if err := s.take(each); err != nil {
+			if err := errors.Join(s.take(each), s.resume()); err != nil {
 				return err
 			}
 		}
@@ -280,14 +321,34 @@ func (s *Sampler) take(each func(Access)) error {
 	var errs []error
 	for i := range s.streams {
 		one := &s.streams[i]
-		s.bytes = one.ring.Take(s.bytes[:0])
-		accesses, stats, err := one.decoder.parse(s.accesses[:0], s.bytes)
+		accesses, stats, err := one.take(s)
 		errs = append(errs, err)
 		one.stats.add(stats)
 		for _, a := range accesses {
 			each(a)
 		}
 		s.accesses = accesses
+	}
+	return errors.Join(errs...)
+}
+
+// take reads what one event has; s lends its memory.
+func (one *stream) take(s *Sampler) ([]Access, Stats, error) {
+	if one.trace != nil {
+		return one.trace.take(s.accesses[:0], one.decoder)
+	}
+	s.bytes = one.ring.Take(s.bytes[:0])
+	return one.decoder.parse(s.accesses[:0], s.bytes)
+}
+
+// resume enables what the kernel stopped because its buffer was full.
+func (s *Sampler) resume() error {
+	var errs []error
+	for _, one := range s.streams {
+		if one.trace != nil && one.trace.stopped {
+			one.trace.stopped = false
+			errs = append(errs, unix.Explain("enable", "access samples", "", s.calls.Enable(one.leader)))
+		}
 	}
 	return errors.Join(errs...)
 }

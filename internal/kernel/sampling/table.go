@@ -3,6 +3,7 @@
 package sampling
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,7 +23,8 @@ type Event struct {
 	Config  uint64
 	Leader  uint64 // config of the raw event that must lead the group; 0: none
 	Latency bool   // config1 takes the least latency, in cycles
-	Ops     bool   // samples operations of all kinds, loads and stores among them (AMD's IBS)
+	Ops     bool   // samples operations of all kinds, loads and stores among them (AMD's IBS, Arm's SPE)
+	Traced  bool   // its PMU writes into a buffer of its own (Arm's SPE)
 	Precise int    // perf_event_attr.precise_ip
 	Doc     string
 }
@@ -33,6 +35,16 @@ type Table struct {
 	How           unit.Source // of latencies and levels; a model's are never "measured"
 	Loads, Stores Event
 	Note          string // what was never tried
+	encoding      speEncoding
+}
+
+// Kinds are what samples loads of at least this latency and stores: one event for each, or one
+// for both where a CPU has a single unit, for which two events would take turns.
+func (t Table) Kinds(leastLatency int) []Config {
+	if t.Loads.Ops {
+		return []Config{{Table: t, Loads: true, Stores: true, LatencyThreshold: leastLatency}}
+	}
+	return []Config{{Table: t, Loads: true, LatencyThreshold: leastLatency}, {Table: t, Stores: true}}
 }
 
 // Lab is the table of the lab's PMU.
@@ -104,6 +116,9 @@ func Detect(root unix.Root) (Table, error) {
 	if cpu.Vendor == "AuthenticAMD" || cpu.Vendor == "HygonGenuine" {
 		return ibs(root, &buf)
 	}
+	if cpu.Implementer != 0 {
+		return spe(root, &buf, cpu)
+	}
 	return tableFor(cpu)
 }
 
@@ -118,16 +133,50 @@ const (
 // of any kind. It gives address, level and latency of loads that missed L1, and address of
 // stores, since Linux 6.1; of single threads and cgroups since 6.2.
 func ibs(root unix.Root, buf *unix.Buffer) (Table, error) {
-	data, err := buf.ReadFile(root.Path(ibsType))
-	if err != nil {
+	typ, err := typeOf(root, buf, ibsType)
+	if errors.Is(err, unix.ErrGone) {
 		return Table{}, refused("AMD samples operations (IBS), and there is no PMU ibs_op here; a guest mostly has none")
+	}
+	if err != nil {
+		return Table{}, err
+	}
+	op := Event{Type: typ, Config: ibsOps, Ops: true, Doc: "IBS operations, counted: Linux arch/x86/events/amd/ibs.c"}
+	return Table{Name: "amd-ibs", How: unit.HowMeasured, Note: "never run on hardware", Loads: op, Stores: op}, nil
+}
+
+const (
+	speType   = "/sys/bus/event_source/devices/arm_spe_0/type"
+	speSecond = "/sys/bus/event_source/devices/arm_spe_1/type"
+)
+
+// spe is the table of Arm's Statistical Profiling Extension: the CPU writes a record of every n-th
+// operation into a buffer of its own.
+func spe(root unix.Root, buf *unix.Buffer, cpu event.CPU) (Table, error) {
+	typ, err := typeOf(root, buf, speType)
+	if errors.Is(err, unix.ErrGone) {
+		return Table{}, refused("Arm samples operations (SPE), and there is no PMU arm_spe_0 here: the CPU or a guest has none, the module arm_spe_pmu is not loaded, or the kernel was started without kpti=off where it needs that")
+	}
+	if err != nil {
+		return Table{}, err
+	}
+	if _, err := typeOf(root, buf, speSecond); err == nil {
+		return Table{}, refused("CPUs of two kinds have SPE here (arm_spe_0 and arm_spe_1), and homenode samples those of one")
+	}
+	op := Event{Type: typ, Ops: true, Traced: true, Doc: "SPE operations: Linux drivers/perf/arm_spe_pmu.c"}
+	return Table{Name: "arm-spe", How: unit.HowMeasured, Note: "never run on hardware", Loads: op, Stores: op, encoding: encodingOf(cpu)}, nil
+}
+
+// typeOf reads a PMU's number; ErrGone: there is no such PMU.
+func typeOf(root unix.Root, buf *unix.Buffer, file string) (uint32, error) {
+	data, err := buf.ReadFile(root.Path(file))
+	if err != nil {
+		return 0, unix.Explain("read", file, "", err)
 	}
 	typ, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 32)
 	if err != nil {
-		return Table{}, fmt.Errorf("parse %s: line 1 %.20q: not a number (%w)", ibsType, data, unix.ErrMalformed)
+		return 0, fmt.Errorf("parse %s: line 1 %.20q: not a number (%w)", file, data, unix.ErrMalformed)
 	}
-	op := Event{Type: uint32(typ), Config: ibsOps, Ops: true, Doc: "IBS operations, counted: Linux arch/x86/events/amd/ibs.c"}
-	return Table{Name: "amd-ibs", How: unit.HowMeasured, Note: "never run on hardware", Loads: op, Stores: op}, nil
+	return uint32(typ), nil
 }
 
 func tableFor(cpu event.CPU) (Table, error) {
@@ -135,8 +184,6 @@ func tableFor(cpu event.CPU) (Table, error) {
 	switch {
 	case known.Name != event.GenericName:
 		return tableOf(known)
-	case cpu.Implementer != 0:
-		return Table{}, refused(fmt.Sprintf("no event is known that samples addresses on this CPU (implementer %#x, part %#x)", cpu.Implementer, cpu.Part))
 	}
 	return Table{}, refused(fmt.Sprintf("no event is known that samples addresses on this CPU (vendor %q, family %d, model %#x)", cpu.Vendor, cpu.Family, cpu.Model))
 }
@@ -149,6 +196,12 @@ func (c Config) attr(e Event) sys.PerfEventAttr {
 	a := c.commonAttr(e)
 	a.Type, a.Config = e.Type, e.Config
 	a.Sample, a.Sample_type = c.Table.Period(c.Period), sampleType
+	if e.Traced {
+		// The kernel's own clock, which the trace's times become; and which task runs.
+		a.Sample_type = sys.PERF_SAMPLE_TID | sys.PERF_SAMPLE_TIME | sys.PERF_SAMPLE_CPU
+		a.Bits, a.Clockid = a.Bits&^sys.PerfBitUseClockID|sys.PerfBitSampleIDAll|sys.PerfBitContextSwitch, 0
+		a.Aux_watermark = traceStep
+	}
 	a.Bits |= uint64(e.Precise) * sys.PerfBitPreciseIPBit1 // the field's lowest bit
 	if e.Latency {
 		a.Ext1 = uint64(c.LatencyThreshold)
@@ -166,7 +219,7 @@ func (c Config) leaderAttr(e Event) sys.PerfEventAttr {
 // commonAttr leaves kernel mode out only where the PMU can: IBS refuses that (EINVAL).
 func (c Config) commonAttr(e Event) sys.PerfEventAttr {
 	a := sys.PerfEventAttr{Size: attrBytes, Bits: sys.PerfBitDisabled | sys.PerfBitUseClockID, Clockid: sys.CLOCK_MONOTONIC}
-	if c.UserOnly && !e.Ops {
+	if c.UserOnly && (!e.Ops || e.Traced) {
 		a.Bits |= sys.PerfBitExcludeKernel | sys.PerfBitExcludeHv
 	}
 	return a

@@ -18,6 +18,8 @@ type Sampling interface {
 	OpenTask(attr *sys.PerfEventAttr, pid, cpu, group int) (int, error)
 	// Ring maps a buffer of 2^n pages for the event's samples.
 	Ring(fd, pages int) (Ring, error)
+	// Trace maps a ring of 2^n pages, and a buffer of 2^m for a PMU that writes by itself.
+	Trace(fd, pages, tracePages int) (Trace, error)
 	Enable(fd int) error
 	Disable(fd int) error
 }
@@ -28,6 +30,17 @@ type Ring interface {
 	// frees their room for the kernel.
 	Take(into []byte) []byte
 	Close() error
+}
+
+// Trace is the ring of an event with the buffer that its PMU writes (perf's AUX area).
+type Trace interface {
+	Ring
+	// TakeTrace appends what was written since the last call, and frees its room. at is how
+	// many bytes were written before it.
+	TakeTrace(into []byte) (data []byte, at uint64)
+	// Clock is how times in the trace become times of the ring's records; false: the kernel
+	// does not publish it.
+	Clock() (Clock, bool)
 }
 
 // OpenTask opens one event of a thread, or of a CPU.
@@ -42,7 +55,9 @@ func (LivePerf) Enable(fd int) error { return sys.IoctlSetInt(fd, sys.PERF_EVENT
 func (LivePerf) Disable(fd int) error { return sys.IoctlSetInt(fd, sys.PERF_EVENT_IOC_DISABLE, 0) }
 
 // Ring maps one page of control words and the data behind it.
-func (LivePerf) Ring(fd, pages int) (Ring, error) {
+func (LivePerf) Ring(fd, pages int) (Ring, error) { return ring(fd, pages) }
+
+func ring(fd, pages int) (*liveRing, error) {
 	all, err := sys.Mmap(fd, 0, (1+pages)*PageSize(), sys.PROT_READ|sys.PROT_WRITE, sys.MAP_SHARED)
 	if err != nil {
 		return nil, err
@@ -63,14 +78,21 @@ type liveRing struct {
 // kernel/events/ring_buffer.c has the other half of these barriers).
 func (r *liveRing) Take(into []byte) []byte {
 	head, tail := atomic.LoadUint64(&r.control.Data_head), r.control.Data_tail
-	size := uint64(len(r.data))
+	into = wrapped(into, r.data, tail, head)
+	atomic.StoreUint64(&r.control.Data_tail, head)
+	return into
+}
+
+// wrapped appends what lies from tail to head, which only grow, in a buffer that is written round
+// and round.
+func wrapped(into, buffer []byte, tail, head uint64) []byte {
+	size := uint64(len(buffer))
 	for tail != head {
 		at := tail % size
 		n := min(head-tail, size-at)
-		into = append(into, r.data[at:at+n]...)
+		into = append(into, buffer[at:at+n]...)
 		tail += n
 	}
-	atomic.StoreUint64(&r.control.Data_tail, tail)
 	return into
 }
 
