@@ -276,7 +276,9 @@ func TestFor(t *testing.T) {
 		{intel(0xaa, 4), GenericName, "Meteor Lake, hybrid"}, {intel(0xc6, 2), GenericName, "Arrow Lake, hybrid"}, {intel(0x56, 3), GenericName, "Broadwell-DE, one package"}, {intel(0x3e, 4), GenericName, "Ivy Bridge-EP"},
 		{amd(23, 0x71), GenericName, "Ryzen 3900X"}, {amd(25, 0x21), GenericName, "Ryzen 5950X"}, {amd(25, 0x61), GenericName, "Ryzen 7950X"}, {amd(26, 0x44), GenericName, "Ryzen 9950X"},
 		{amd(23, 0x11), GenericName, "Ryzen 2400G, Zen 1"}, {amd(26, 0x50), GenericName, "Zen 6"},
-		{CPU{Vendor: "HygonGenuine", Family: 24, Model: 1}, GenericName, "Hygon"}, {CPU{Vendor: "GenuineIntel", Family: 15, Model: 0x55}, GenericName, "another family"},
+		{CPU{Vendor: "HygonGenuine", Family: 24, Model: 1}, "amd-zen1", "Hygon 7285"}, {CPU{Vendor: "HygonGenuine", Family: 24, Model: 4}, GenericName, "a later Hygon"},
+		{CPU{Vendor: "HygonGenuine", Family: 23, Model: 1}, GenericName, "another family of Hygon's"}, {CPU{Vendor: "AuthenticAMD", Family: 24, Model: 1}, GenericName, "Hygon's family of another vendor"},
+		{CPU{Vendor: "GenuineIntel", Family: 15, Model: 0x55}, GenericName, "another family"},
 		{CPU{Implementer: 0x41, Part: 0xd0b}, GenericName, "Cortex-A76"}, {CPU{Implementer: 0x6d, Part: 0xd0c}, GenericName, "another part of Cobalt's implementer"},
 		{CPU{Implementer: 0x41, Part: 0xd0c, Mixed: true}, GenericName, "several kinds"}, {CPU{}, GenericName, "nothing known"},
 	} {
