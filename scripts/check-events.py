@@ -5,10 +5,11 @@
 Lists are clones, or parts of them, that are there already; nothing is fetched:
   --perfmon DIR     github.com/intel/perfmon (mapfile.csv, SKX/events/…)
   --arm DIR         github.com/ARM-software/data (cpus.json, pmu/…)
-  --linux DIR       a Linux tree, or its tools/perf/pmu-events alone: AMD's lists
+  --linux DIR       a Linux tree, or its tools/perf/pmu-events alone: AMD's lists, POWER's
   --linux-version   what that tree is, for the fixture
   --libpfm LIB      libpfm.so.4, as a second opinion on x86
-  --libpfm-src DIR  its sources, for Arm
+  --libpfm-src DIR  its sources, for Arm and POWER
+  --only NAMES      of these tables alone, apart by commas
   --write           writes what the lists say to internal/event/testdata/vendor.json,
                     which `go test ./internal/event` holds the tables to; what it has
                     of lists that are not given is kept
@@ -97,15 +98,16 @@ def perfmon(root, short):
     return events, "intel/perfmon " + mine[0][2].lstrip("/"), "%s, %s" % (head["Version"], head["DatePublished"]), [r[0] for r in mine]
 
 
-def linux(root, name, version):
+def linux(root, arch, name, version):
     base = os.path.join(root, "tools", "perf", "pmu-events") if os.path.isdir(os.path.join(root, "tools")) else root
-    rows = [l.rstrip("\n").split(",") for l in open(os.path.join(base, "arch", "x86", "mapfile.csv"))]
+    rows = [l.rstrip("\n").split(",") for l in open(os.path.join(base, "arch", arch, "mapfile.csv"))]
+    spelled = str.lower if arch == "x86" else str
     events = {}
-    for path in glob.glob(os.path.join(base, "arch", "x86", name, "*.json")):
+    for path in glob.glob(os.path.join(base, "arch", arch, name, "*.json")):
         for e in json.load(open(path)):
-            if "EventName" in e and e.get("Unit") is None:
-                events[e["EventName"].lower()] = {"event": num(e["EventCode"]), "umask": num(e.get("UMask")), "cmask": num(e.get("CounterMask")), "inv": num(e.get("Invert")), "edge": num(e.get("EdgeDetect"))}
-    return events, "Linux tools/perf/pmu-events/arch/x86/" + name, version, [r[0] for r in rows if len(r) > 3 and r[2] == name]
+            if "EventName" in e and e.get("Unit") in (None, "DFPMC", "UMCPMC"):  # of cores, and of AMD's memory controllers
+                events[spelled(e["EventName"])] = {"event": num(e["EventCode"]), "umask": num(e.get("UMask")), "cmask": num(e.get("CounterMask")), "inv": num(e.get("Invert")), "edge": num(e.get("EdgeDetect")), "rdwrmask": num(e.get("RdWrMask"))}
+    return events, "Linux tools/perf/pmu-events/arch/%s/%s" % (arch, name), version, [r[0] for r in rows if len(r) > 3 and r[2] == name]
 
 
 def arm(root, core):
@@ -156,6 +158,14 @@ def pfm_arm(src, core):
     return {m[1]: int(m[2], 16) for m in re.finditer(r'\.name\s*=\s*"(\w+)".*?\.code\s*=\s*(0x\w+)', text, re.S)}
 
 
+def pfm_power(src, table, name, code):
+    """POWER10's names without _DSRC are of a counter; the list's code leaves it open."""
+    text = open(os.path.join(src, "lib", "events", table + "_events.h")).read()
+    found = {m[1]: int(m[2], 16) for m in re.finditer(r'\.pme_name\s*=\s*"(\w+)".*?\.pme_code\s*=\s*(0x\w+)', text, re.S)}
+    got = found.get(name.removesuffix("_DSRC"))
+    return got & ~(0xf << 16) if got is not None and code >> 16 & 0xf == 0 else got
+
+
 def t_in_pfm(src, table):
     return os.path.exists(os.path.join(src, "lib", "events", "arm_neoverse_%s_events.h" % table.removeprefix("arm-neoverse-")))
 
@@ -170,7 +180,9 @@ def vendor_list(args, name):
     if kind == "intel" and args.perfmon:
         return perfmon(args.perfmon, INTEL[core])
     if kind == "amd" and args.linux:
-        return linux(args.linux, "amd" + core, args.linux_version)
+        return linux(args.linux, "x86", "amd" + core, args.linux_version)
+    if kind.startswith("power") and args.linux:
+        return linux(args.linux, "powerpc", name, args.linux_version)
     if core.startswith("neoverse-") and args.arm:
         return arm(args.arm, core.removeprefix("neoverse-"))
     return None
@@ -234,6 +246,9 @@ class Check:
             if self.args.libpfm_src and t_in_pfm(self.args.libpfm_src, table):
                 got = pfm_arm(self.args.libpfm_src, table.removeprefix("arm-neoverse-")).get(name)
                 self.judge(table, name, c["event"], got)
+        elif table.startswith("power"):
+            if self.args.libpfm_src:
+                self.judge(table, name, c["event"], pfm_power(self.args.libpfm_src, table, name, c["event"]))
         elif self.pfm and table != "lab":
             text = self.pfm.name(table, name)
             self.judge(table, name, config(c), self.pfm.encode(text) if text else None)
@@ -255,11 +270,13 @@ def main():
     for o in ("--perfmon", "--arm", "--linux", "--libpfm", "--libpfm-src"):
         p.add_argument(o)
     p.add_argument("--linux-version", default="unknown")
+    p.add_argument("--only", default="")
     p.add_argument("--write", action="store_true")
     args = p.parse_args()
     check, lists = Check(args), []
     for path in sorted(glob.glob(os.path.join(TABLES, "*.json"))):
-        part = check.table(json.load(open(path)))
+        name = os.path.basename(path).removesuffix(".json")
+        part = check.table(json.load(open(path))) if name in args.only.split(",") or not args.only else None
         if part:
             lists.append(part)
     for w in check.wrong:

@@ -13,18 +13,20 @@ type CPU struct {
 	Vendor                  string // x86: "GenuineIntel", "AuthenticAMD"
 	Family, Model, Stepping int    // x86
 	Implementer, Part       int    // Arm, of MIDR_EL1
+	PVR                     int    // POWER: the version, which is the PVR's upper half
 	Mixed                   bool   // its CPUs are not all of one kind: no table serves them
 	Identifier              string // of the PMU, where it has one: "homenode-lab v1"
 }
 
 // Match is a kind of CPU that a table serves. For x86 everything but the steppings must
-// be given, for Arm both numbers; the lab is identified by its PMU.
+// be given, for Arm both numbers, for POWER the PVR; the lab is identified by its PMU.
 type Match struct {
 	Vendor            string
 	Family            int
 	Models            Ranges
 	Steppings         Ranges // none = all
 	Implementer, Part int
+	PVR               int
 	Identifier        string
 }
 
@@ -39,14 +41,17 @@ func (m Match) Takes(c CPU) bool {
 		return c.Vendor == m.Vendor && c.Family == m.Family && m.Models.has(c.Model) &&
 			(len(m.Steppings) == 0 || m.Steppings.has(c.Stepping))
 	}
-	return c.Vendor == "" && c.Implementer == m.Implementer && c.Part == m.Part
+	return c.Vendor == "" && c.Implementer == m.Implementer && c.Part == m.Part && c.PVR == m.PVR
 }
 
-// String is "GenuineIntel family 6 model 0x55 stepping 0-4", "implementer 0x41 part 0xd0c".
+// String is "GenuineIntel family 6 model 0x55 stepping 0-4", "implementer 0x41 part 0xd0c",
+// "PVR 0x004e".
 func (m Match) String() string {
 	switch {
 	case m.Identifier != "":
 		return "PMU " + m.Identifier
+	case m.PVR != 0:
+		return fmt.Sprintf("PVR %#04x", m.PVR)
 	case m.Vendor == "":
 		return fmt.Sprintf("implementer %#x part %#x", m.Implementer, m.Part)
 	}

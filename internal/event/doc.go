@@ -11,7 +11,8 @@
 //	 2. A way is a sum of events, mostly of one. There are no differences: two counters
 //	    that ran at different times, both scaled, could give less than nothing.
 //	 3. An event is written down by its vendor's parts (event, unit mask, counter mask,
-//	    config1), and a table's format says which bits of config they are.
+//	    config1), and a table's format says which bits of config they are. An event of
+//	    POWER is one number, which is config.
 //	 4. A way to count reads by node says what local is where a package has several nodes.
 //	 5. Events of memory controllers are in the words of sysfs, whose format folder has
 //	    their bits.

@@ -54,7 +54,7 @@ var kernelEvents = []string{"cpu-cycles", "instructions"}
 
 // Code is an event by its vendor's parts.
 type Code struct {
-	Event uint64 `json:"event"` // Intel 8 bits, AMD 12, Arm 16
+	Event uint64 `json:"event"` // Intel 8 bits, AMD 12, Arm 16, POWER 60: its number of a counter is part of it
 	UMask uint64 `json:"umask,omitempty"`
 	CMask uint64 `json:"cmask,omitempty"` // counts cycles with at least as many
 	Inv   bool   `json:"inv,omitempty"`   // fewer instead of at least as many
@@ -158,6 +158,7 @@ const (
 	Intel Format = "intel" // event 0-7, umask 8-15, edge 18, inv 23, cmask 24-31
 	AMD   Format = "amd"   // event 0-7 and 32-35, the others as Intel's
 	Arm   Format = "arm"   // event 0-15
+	Power Format = "power" // event 0-59; POWER9's have 20 bits
 )
 
 // Source is a document that a table was made from.
@@ -178,6 +179,18 @@ type Table struct {
 	Sources     []Source
 	Readings    [nFields]Reading // by field
 	Controllers []Controllers    // of its memory: the first whose PMU is there
+}
+
+// LineBytes is the size of the lines in which a window has reads of DRAM.
+const LineBytes = 64
+
+// Lines is the number of such lines that one count of a field is: 2 of reads where the
+// CPU's lines have 128 bytes.
+func (t *Table) Lines(f Field) uint64 {
+	if f != LocalLoads && f != RemoteLoads {
+		return 1
+	}
+	return max(1, uint64(t.LineBytes/LineBytes))
 }
 
 // Best is the first way to count a field; false where there is none, with the reason.
@@ -215,7 +228,7 @@ func (f Format) config(c Code) uint64 {
 		return 0
 	}
 	switch f {
-	case Arm:
+	case Arm, Power:
 		return c.Event
 	case AMD, Intel: // an Intel event has 8 bits: nothing is left for 32-35
 		return c.Event&0xff | c.UMask<<8 | flag(c.Edge, 18) | flag(c.Inv, 23) | c.CMask<<24 | c.Event>>8<<32
@@ -232,6 +245,8 @@ func (f Format) widths() (event, umask, cmask, config1 int) {
 		return 12, 8, 8, 0
 	case Arm:
 		return 16, 0, 0, 0
+	case Power:
+		return 60, 0, 0, 0
 	}
 	return 0, 0, 0, 0
 }

@@ -3,6 +3,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,11 +172,13 @@ func TestVendorsMaps(t *testing.T) {
 	arm := map[string]string{}
 	for _, l := range vendorLists(t) {
 		for _, p := range l.CPUs {
-			if strings.HasPrefix(p, "0x") {
+			switch {
+			case strings.HasSuffix(p, anyRevision): // TestVendorsPVRs
+			case strings.HasPrefix(p, "0x"):
 				arm[p] = l.Table
-				continue
+			default:
+				maps = append(maps, line{whole(p), strings.HasPrefix(p, "GenuineIntel") && strings.Count(p, "-") > 2, l.Table})
 			}
-			maps = append(maps, line{whole(p), strings.HasPrefix(p, "GenuineIntel") && strings.Count(p, "-") > 2, l.Table})
 		}
 	}
 	first := func(c CPU) string {
@@ -219,11 +222,37 @@ func TestVendorsMaps(t *testing.T) {
 	}
 }
 
+const anyRevision = "[[:xdigit:]]{4}" // the lower half of a PVR
+
+// The same of POWER: all PVRs of the map have a table, and no others.
+func TestVendorsPVRs(t *testing.T) {
+	want := map[int]string{}
+	for _, l := range vendorLists(t) {
+		for _, p := range l.CPUs {
+			if upper, ok := strings.CutSuffix(p, anyRevision); ok {
+				version, err := strconv.ParseUint(upper, 0, 16)
+				if err != nil {
+					t.Errorf("%s: %v", p, err)
+				}
+				want[int(version)] = l.Table
+			}
+		}
+	}
+	for version := 1; version < 1<<16; version++ {
+		if got := For(CPU{PVR: version}).Name; got != cmp.Or(want[version], GenericName) {
+			t.Errorf("PVR %#04x: %s, the vendor's map says %q", version, got, want[version])
+		}
+	}
+	if len(want) != 3 {
+		t.Errorf("%v", want)
+	}
+}
+
 func whole(pattern string) *regexp.Regexp { return regexp.MustCompile("^(?:" + pattern + ")$") }
 
 func TestNoTwoTablesForOneCPU(t *testing.T) {
 	all := All()
-	if len(all) != 25 {
+	if len(all) != 27 {
 		t.Errorf("%d tables", len(all))
 	}
 	serves := func(c CPU) (names []string) {
@@ -236,7 +265,7 @@ func TestNoTwoTablesForOneCPU(t *testing.T) {
 	}
 	for _, table := range all {
 		for _, m := range table.CPUs {
-			c := CPU{Vendor: m.Vendor, Family: m.Family, Implementer: m.Implementer, Part: m.Part, Identifier: m.Identifier}
+			c := CPU{Vendor: m.Vendor, Family: m.Family, Implementer: m.Implementer, Part: m.Part, PVR: m.PVR, Identifier: m.Identifier}
 			for _, p := range append(slices.Clone(m.Models), Range{}) {
 				for c.Model = p.Low; c.Model <= p.High; c.Model++ {
 					for c.Stepping = range 16 {
@@ -278,6 +307,7 @@ func TestFor(t *testing.T) {
 		{amd(23, 0x11), GenericName, "Ryzen 2400G, Zen 1"}, {amd(26, 0x50), GenericName, "Zen 6"},
 		{CPU{Vendor: "HygonGenuine", Family: 24, Model: 1}, "amd-zen1", "Hygon 7285"}, {CPU{Vendor: "HygonGenuine", Family: 24, Model: 4}, GenericName, "a later Hygon"},
 		{CPU{Vendor: "HygonGenuine", Family: 23, Model: 1}, GenericName, "another family of Hygon's"}, {CPU{Vendor: "AuthenticAMD", Family: 24, Model: 1}, GenericName, "Hygon's family of another vendor"},
+		{CPU{PVR: 0x4e}, "power9", "S924"}, {CPU{PVR: 0x80}, "power10", "E1080"}, {CPU{PVR: 0x82}, "power10", "Power11"}, {CPU{PVR: 0x4d}, GenericName, "POWER8"}, {CPU{PVR: 0x4e, Mixed: true}, GenericName, "several kinds of POWER"},
 		{CPU{Vendor: "GenuineIntel", Family: 15, Model: 0x55}, GenericName, "another family"},
 		{CPU{Implementer: 0x41, Part: 0xd0b}, GenericName, "Cortex-A76"}, {CPU{Implementer: 0x6d, Part: 0xd0c}, GenericName, "another part of Cobalt's implementer"},
 		{CPU{Implementer: 0x41, Part: 0xd0c, Mixed: true}, GenericName, "several kinds"}, {CPU{}, GenericName, "nothing known"},
@@ -299,6 +329,8 @@ func TestConfig(t *testing.T) {
 		{"intel-skx", StallCycles, []uint64{0x140014a3}}, {"intel-clx", RemoteLoads, []uint64{0x02d3}}, {"intel-spr", StallCycles, []uint64{0x050021a6}},
 		{"intel-skx", UncoreRequests, []uint64{0x08b0}}, {"intel-gnr", UncoreWaits, []uint64{0x1000820}},
 		{"amd-zen2", RemoteLoads, []uint64{0x4043}}, {"amd-zen4", StallCycles, []uint64{0xa2d6}}, {"amd-zen5", UncoreRequests, []uint64{0x0964, 0x1f71, 0x1f72}},
+		{"power9", Cycles, []uint64{0x200f4}}, {"power9", LocalLoads, []uint64{0x2c048}}, {"power9", RemoteLoads, []uint64{0x3c04a, 0x4c04c}},
+		{"power10", Cycles, []uint64{0}}, {"power10", StallCycles, []uint64{0x2c018}}, {"power10", LocalLoads, []uint64{0x94040000000c040}}, {"power10", RemoteLoads, []uint64{0xd4040000000c040, 0xf4040000000c040}},
 		{"amd-zen3", LLCMisses, []uint64{0x5c44}}, {"arm-neoverse-v1", StallCycles, []uint64{0x4005}}, {"generic", Instructions, []uint64{1}},
 	} {
 		table, ok := ByName(c.table)
@@ -336,8 +368,10 @@ func TestPairs(t *testing.T) {
 			t.Errorf("%s: %d ways to count local reads, %d remote ones", table.Name, len(local), len(remote))
 		}
 		for i := range min(len(local), len(remote)) {
-			if local[i].Near != remote[i].Near || local[i].Writes != remote[i].Writes || !apart(local[i].Events[0].Code, remote[i].Events[0].Code) {
-				t.Errorf("%s: %s and %s are not of one kind, or count the same twice", table.Name, local[i].Name(), remote[i].Name())
+			for _, e := range remote[i].Events {
+				if local[i].Near != remote[i].Near || local[i].Writes != remote[i].Writes || !apart(table.Format, local[i].Events[0].Code, e.Code) {
+					t.Errorf("%s: %s and %s are not of one kind, or count the same twice", table.Name, local[i].Name(), e.Name())
+				}
 			}
 		}
 		_, _, waits := table.Best(UncoreWaits)
@@ -353,9 +387,16 @@ func TestPairs(t *testing.T) {
 
 const answers = 0x7fff0000 // of OFFCORE_RSP
 
+// source are the bits of a code of POWER for where a line came from: of POWER9 the counter
+// and the last four, of POWER10 the match of MMCR3 (power10-pmu.c).
+const source = 0xf<<16 | 0xf | 0xfff<<48
+
 // apart reports that two codes are of one event and count no request twice. OFFCORE_RSP
 // has the kinds of requests in bits 0 to 15, who answered in bits 16 to 30.
-func apart(a, b Code) bool {
+func apart(f Format, a, b Code) bool {
+	if f == Power {
+		return a.Event&^source == b.Event&^source && a.Event != b.Event
+	}
 	if a.Config1 == 0 && b.Config1 == 0 {
 		return a.Event == b.Event && a.UMask&b.UMask == 0
 	}
@@ -392,8 +433,9 @@ func TestParse(t *testing.T) {
 		{`"name": "N"`, `"kernel": "cpu-cycles"`, "nothing else"}, {`"note": "n"`, `"nota": "n"`, "unknown field"},
 		{`"field": "cycles"`, `"field": "cycels"`, "the place of cycles"}, {`"field": "cycles"`, `"field": "cycles", "why": "w"`, "either counts or a why"},
 		{`{"field": "instructions", "why": "w"}, `, ``, "there are 11"}, {`"measured"`, `"guessed"`, "how"}, {`"measured"`, `"estimated"`, "how"},
-		{`"line_bytes": 64`, `"line_bytes": 65`, "power of two"}, {`"format": "amd"`, `"format": "mips"`, "want intel"}, {`"0x1,0x3-4"`, `"0x3,0x1"`, "not ascending"},
+		{`"line_bytes": 64`, `"line_bytes": 65`, "power of two"}, {`"format": "amd"`, `"format": "mips"`, "want intel"}, {`"format": "amd"`, `"format": "power"`, "more than format"}, {`"0x1,0x3-4"`, `"0x3,0x1"`, "not ascending"},
 		{`"0x1,0x3-4"`, `"4-3"`, "want numbers"}, {`"family": 1, `, ``, "want vendor"}, {`"vendor": "V"`, `"implementer": "0x41"`, "want vendor"},
+		{`"vendor": "V", "family": 1, "models": "0x1,0x3-4"`, `"pvr": "0x4e", "part": "0x1"`, "want vendor"}, {`"vendor": "V"`, `"vendor": "V", "pvr": "0x4e"`, "want vendor"}, {`"vendor": "V"`, `"pvr": "4e"`, "want a number"},
 		{`"version": "1"`, `"version": ""`, "needs a title and a version"}, {`"title": "X"`, `"title": ""`, "needs a name"}, {`"why": "w"}]}`, `"why": "w"}]} {}`, "more after"},
 		{`"sum": [{`, `"sum": [[{`, "line 3"}, {`"note": "n"`, `"note" "n"`, "line 3"},
 		{`"cmask": 3`, `"config1": "0x1"`, "more than format"}, {`"cmask": 3`, `"config1": "one"`, "want a number"}, {`"cmask": 3`, `"without": "M"`, "only events with config1"},
@@ -501,7 +543,7 @@ func TestReadsToCore(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(strings.Replace(small, "FIRST", cyclesLine, 1)))
-	for _, name := range []string{"lab", "amd-zen5", "arm-neoverse-v2", "generic", "intel-gnr", "intel-spr"} {
+	for _, name := range []string{"lab", "amd-zen5", "arm-neoverse-v2", "generic", "intel-gnr", "intel-spr", "power10"} {
 		data, err := files.ReadFile("tables/" + name + ".json")
 		if err != nil {
 			f.Fatal(err)

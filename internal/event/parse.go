@@ -41,6 +41,7 @@ type fileMatch struct {
 	Steppings   string `json:"steppings"`
 	Implementer string `json:"implementer"`
 	Part        string `json:"part"`
+	PVR         string `json:"pvr"`
 	Identifier  string `json:"identifier"`
 }
 
@@ -137,8 +138,8 @@ func (f fileTable) table() (Table, error) {
 		return Table{}, wrong("how", "%.40q: want measured or modelled", f.How)
 	case f.Name == "" || f.Title == "":
 		return Table{}, wrong("name", "a table needs a name and a title")
-	case f.Format != "" && f.Format != Intel && f.Format != AMD && f.Format != Arm:
-		return Table{}, wrong("format", "%.40q: want intel, amd or arm", string(f.Format))
+	case f.Format != "" && f.Format != Intel && f.Format != AMD && f.Format != Arm && f.Format != Power:
+		return Table{}, wrong("format", "%.40q: want intel, amd, arm or power", string(f.Format))
 	case f.LineBytes < 16 || f.LineBytes > 4096 || bits.OnesCount(uint(f.LineBytes)) != 1:
 		return Table{}, wrong("line_bytes", "%d: want a power of two from 16 to 4096", f.LineBytes)
 	case f.Counters < 0 || f.Counters > 256:
@@ -175,17 +176,21 @@ func (m fileMatch) match() (Match, error) {
 	part, err2 := number(m.Part)
 	models, err3 := parseRanges(m.Models)
 	steppings, err4 := parseRanges(m.Steppings)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	pvr, err5 := number(m.PVR)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return Match{}, err
 	}
-	out := Match{Vendor: m.Vendor, Family: m.Family, Models: models, Steppings: steppings, Implementer: int(implementer), Part: int(part), Identifier: m.Identifier}
-	x86, arm, own := m.Vendor != "", implementer != 0, m.Identifier != ""
-	switch {
-	case x86 && !arm && !own && part == 0 && m.Family > 0 && len(models) > 0:
-	case arm && !x86 && !own && part > 0 && m.Family == 0 && m.Models == "" && m.Steppings == "":
-	case own && !x86 && !arm && part == 0 && m.Family == 0 && m.Models == "" && m.Steppings == "":
-	default:
-		return Match{}, errors.New("want vendor, family and models, or implementer and part, or identifier")
+	out := Match{Vendor: m.Vendor, Family: m.Family, Models: models, Steppings: steppings, Implementer: int(implementer), Part: int(part), PVR: int(pvr), Identifier: m.Identifier}
+	kinds := 0
+	for _, given := range []bool{m.Vendor != "", implementer != 0, pvr != 0, m.Identifier != ""} {
+		if given {
+			kinds++
+		}
+	}
+	x86, arm := m.Family > 0 && len(models) > 0, part > 0
+	rest := m.Family != 0 || m.Models != "" || m.Steppings != ""
+	if kinds != 1 || x86 != (m.Vendor != "") || arm != (implementer != 0) || rest && !x86 {
+		return Match{}, errors.New("want vendor, family and models, or implementer and part, or pvr, or identifier")
 	}
 	return out, nil
 }

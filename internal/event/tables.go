@@ -98,6 +98,8 @@ func (c CPU) Describe() string {
 		parts = append(parts, fmt.Sprintf("%s family %d model %#02x stepping %d", c.Vendor, c.Family, c.Model, c.Stepping))
 	case c.Implementer != 0:
 		parts = append(parts, fmt.Sprintf("implementer %#x part %#x", c.Implementer, c.Part))
+	case c.PVR != 0:
+		parts = append(parts, fmt.Sprintf("PVR %#04x", c.PVR))
 	default:
 		parts = append(parts, "a CPU that does not say what it is")
 	}

@@ -250,7 +250,7 @@ func (s *eventSensor) count(f perf.Field, sample perf.Sample) unit.Value[uint64]
 	case sample.Doubt:
 		how, from = unit.Weakest(how, unit.HowEstimated), from+", no believable time to scale by"
 	}
-	return unit.ValueOf(sample.Total[f], how, from)
+	return unit.ValueOf(s.c.meter.Table().Lines(f, sample.Total[f]), how, from)
 }
 
 // cpuByNode is the cgroup's clock on each CPU, by node.

@@ -188,6 +188,7 @@ func TestSourcesOfReadsByNode(t *testing.T) {
 		nodes kerneltest.Files
 		local string
 	}{
+		{"power9", false, nil, "2 × perf r2c048"}, // lines of 128 bytes
 		{"ice-lake", false, nil, "perf cpu/config=0x1b7,config1=0x104000477/"},
 		{"ice-lake", true, nil, "perf r01d3"},
 		{"granite-rapids", false, onePackage, "perf cpu/config=0x12a,config1=0x104004477/"},
@@ -199,7 +200,11 @@ func TestSourcesOfReadsByNode(t *testing.T) {
 		kerneltest.Write(t, root, c.nodes)
 		r, fake := newFake(t, root, Config{Roots: []string{"/demo/*"}, Perf: p})
 		readRounds(t, r, fake, p, 3, func(w window.Window) {
-			if v := w.Workloads[0].LocalLoads; w.Seq >= 2 && (!v.Known() || v.From != c.local) {
+			wl, lines := w.Workloads[0], uint64(1)
+			if strings.HasPrefix(c.local, "2 × ") {
+				lines = 2
+			}
+			if v := wl.LocalLoads; w.Seq >= 2 && (!v.Known() || v.From != c.local || v.V.Or(0) != lines*wl.Cycles.Or(0)) {
 				t.Errorf("%s, bare %v: %+v, want %q", c.cpu, c.bare, v, c.local)
 			}
 		})

@@ -10,11 +10,11 @@ import (
 	"homenode/internal/unit"
 )
 
-// MBW takes every DRAM read for LineBytes: a CPU with other lines needs more than a table.
+// MBW takes every DRAM read for LineBytes: a CPU's line is one of these, or several.
 func TestLineBytes(t *testing.T) {
 	for _, table := range event.All() {
-		if table.LineBytes != LineBytes {
-			t.Errorf("%s: lines of %d bytes", table.Name, table.LineBytes)
+		if got := int(table.Lines(event.LocalLoads)) * LineBytes; got != table.LineBytes || table.Lines(event.LLCMisses) != 1 {
+			t.Errorf("%s: lines of %d bytes, counted as %d", table.Name, table.LineBytes, got)
 		}
 	}
 }

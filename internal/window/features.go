@@ -21,8 +21,8 @@ type Features struct {
 	RMBR             unit.Value[unit.Ratio] `json:"rmbr"`             // remote / all DRAM reads
 }
 
-// LineBytes is the size of a DRAM read, on all CPUs with an event table
-// (event.Table.LineBytes; TestLineBytes).
+// LineBytes is the size of a DRAM read in a window. A CPU with larger lines counts fewer,
+// and each becomes several (event.Table.Lines; TestLineBytes).
 const LineBytes = 64
 
 // FeaturesOf computes the features of one workload over a period.

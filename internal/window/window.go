@@ -81,8 +81,8 @@ type Workload struct {
 	Cycles       unit.Value[uint64] `json:"cycles"`
 	Instructions unit.Value[uint64] `json:"instructions"`
 	StallCycles  unit.Value[uint64] `json:"stall_cycles"`
-	LocalLoads   unit.Value[uint64] `json:"local_loads"`  // DRAM reads served by the CPU's own node
-	RemoteLoads  unit.Value[uint64] `json:"remote_loads"` // DRAM reads served by another node
+	LocalLoads   unit.Value[uint64] `json:"local_loads"`  // DRAM reads served by the CPU's own node, lines of LineBytes
+	RemoteLoads  unit.Value[uint64] `json:"remote_loads"` // DRAM reads served by another node, the same
 	// UncoreRequests are requests that left the private caches of its cores (Rao's A),
 	// UncoreWaits the cycles with at least one critical one outstanding (W): demand
 	// data, instruction or RFO. W/A is the uncore penalty.

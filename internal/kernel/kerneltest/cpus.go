@@ -35,6 +35,8 @@ var CPUs = map[string]func() Files{
 	// Firmware that does not say where the meshes are: both name CPU 0.
 	"neoverse-n2-unplaced": func() Files { return join(arm(0xd49), cmn(0, "0"), cmn(1, "0")) },
 	"grace":                func() Files { return join(arm(0xd4f), scf(0, "0"), scf(1, "2")) },
+	"power9":               func() Files { return power("POWER9, altivec supported", 0x4e, 51) },
+	"power10":              func() Files { return power("POWER10 (architected), altivec supported", 0x80, 59) },
 }
 
 // CPUTree is the tree of one of CPUs.
@@ -131,6 +133,13 @@ func spe() Files {
 	return pmu("arm_spe_0", 12, "0-3", Files{
 		"format/ts_enable": "config:0", "format/load_filter": "config:33", "format/store_filter": "config:34", "caps/min_interval": "1024",
 	})
+}
+
+// power is after show_cpuinfo in arch/powerpc/kernel/setup-common.c.
+func power(name string, pvr, high int) Files {
+	one := fmt.Sprintf("cpu\t\t: %s\nclock\t\t: 2500.000000MHz\nrevision\t: 2.2 (pvr %04x 1202)\n\n", name, pvr)
+	return join(Files{"/proc/cpuinfo": "processor\t: 0\n" + one + "processor\t: 1\n" + one + "timebase\t: 512000000\n"},
+		pmu("cpu", 4, "", Files{"format/event": fmt.Sprintf("config:0-%d", high), "format/pmc": "config:16-19", "events/mem-loads": "event=0x34340401e0"}))
 }
 
 func cmn(number int, cpu string) Files {

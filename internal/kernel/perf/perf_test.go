@@ -211,6 +211,7 @@ func TestDetect(t *testing.T) {
 		{"arm-neoverse-n1", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(armCPU+armCPU, 0xd0c, 0xd0c)}},
 		{"arm-neoverse-v2", kerneltest.Files{"/proc/cpuinfo": "processor\t: 0\n", fmt.Sprintf(midrOf, 0): "0x00000000410fd4f0\n", fmt.Sprintf(midrOf, 11): "0x00000000410fd4f0\n"}},
 		{"arm-neoverse-n2", kerneltest.Files{fmt.Sprintf(midrOf, 0): "0x00000000410fd493\n"}},
+		{"power9", kerneltest.CPUTree("power9")}, {"power10", kerneltest.CPUTree("power10")},
 		{"amd-zen1", kerneltest.Files{"/proc/cpuinfo": strings.Replace(fmt.Sprintf(epyc, 24, 1), "AuthenticAMD", "HygonGenuine", 1)}},
 
 		{"generic", kerneltest.Files{fmt.Sprintf(midrOf, 0): "0x00000000410fd493\n", fmt.Sprintf(midrOf, 1): "0x00000000410fd0c1\n"}},

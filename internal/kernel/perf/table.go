@@ -3,6 +3,7 @@
 package perf
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,7 +205,8 @@ func docOf(t *event.Table, e event.Event) string {
 }
 
 // Detect picks the table for the CPUs below root: by the PMU's identifier file (the
-// lab's), by family, model and stepping (x86), by implementer and part (arm64).
+// lab's), by family, model and stepping (x86), by implementer and part (arm64), by PVR
+// (POWER).
 func Detect(root unix.Root) Table { return tableOf(event.For(DetectCPU(root))) }
 
 // DetectCPU is what the system below root shows of its CPUs; what cannot be read is
@@ -219,7 +221,7 @@ func DetectCPU(root unix.Root) event.CPU {
 		m.Identifier = cpu.Identifier
 		cpu = m
 	}
-	if cpu.Vendor == "" && cpu.Implementer == 0 {
+	if cpu.Vendor == "" && cpu.Implementer == 0 && cpu.PVR == 0 {
 		cpu = midr(root, &buf, cpu)
 	}
 	return cpu
@@ -261,7 +263,18 @@ func (t Table) SourceOf(events []Event, f Field) (unit.Source, string) {
 	return unit.HowUnknown, "no such event in the " + t.Name + " table" + t.whyNot(f)
 }
 
-// nameOf names the events of a field; where local may not be the node, it says so.
+// Lines is what a count of a field is in a window: reads of DRAM are lines of 64 bytes
+// there, and some CPUs have larger ones.
+func (t Table) Lines(f Field, count uint64) uint64 {
+	name, ok := fieldEvents[f]
+	if !ok || t.Known == nil {
+		return count
+	}
+	return count * t.Known.Lines(name)
+}
+
+// nameOf names the events of a field, with the lines of a count if they are several; where
+// local may not be the node, it says so.
 func (t Table) nameOf(events []Event, f Field) string {
 	var names []string
 	doubt := ""
@@ -272,6 +285,12 @@ func (t Table) nameOf(events []Event, f Field) string {
 		}
 	}
 	name := strings.Join(names, " + ")
+	if times := t.Lines(f, 1); times > 1 && len(names) > 0 {
+		if len(names) > 1 {
+			name = "(" + name + ")"
+		}
+		name = fmt.Sprintf("%d × %s", times, name)
+	}
 	if t.Clustered && doubt != "" {
 		name += " (" + doubt + ")"
 	}

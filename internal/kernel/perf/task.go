@@ -202,9 +202,9 @@ func (m *TaskMeter) Value(s *TaskSample, f Field) unit.Value[uint64] {
 	case !s.has[f]:
 		return unit.UnknownValue[uint64](m.WhyNot(f))
 	case s.Scaled:
-		return unit.Value[uint64]{V: unit.Some(s.value[f]), How: unit.HowEstimated, From: taskScaled}
+		return unit.Value[uint64]{V: unit.Some(m.cfg.Table.Lines(f, s.value[f])), How: unit.HowEstimated, From: taskScaled}
 	}
-	return unit.Value[uint64]{V: unit.Some(s.value[f]), How: m.cfg.Table.How, From: m.from[f]}
+	return unit.Value[uint64]{V: unit.Some(m.cfg.Table.Lines(f, s.value[f])), How: m.cfg.Table.How, From: m.from[f]}
 }
 
 // WhyNot is the reason why a field is not counted; "" where it is.

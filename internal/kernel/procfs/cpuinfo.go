@@ -25,6 +25,12 @@ import (
 //	CPU implementer	: 0x41
 //	CPU part	: 0xd0c
 //
+// and of powerpc the version in the PVR, by which the kernel chooses its PMU's driver. The
+// name on the line before is that of a mode, where a hypervisor has set one:
+//
+//	cpu		: POWER9 (architected), altivec supported
+//	revision	: 2.3 (pvr 004e 1203)
+//
 // Other architectures print other fields; then everything is zero, which is no error.
 func ParseCPUInfo(data []byte) (event.CPU, error) {
 	var m, first event.CPU
@@ -32,7 +38,7 @@ func ParseCPUInfo(data []byte) (event.CPU, error) {
 		if first == (event.CPU{}) {
 			first = m
 		}
-		first.Mixed = first.Mixed || m != (event.CPU{}) && (m.Implementer != first.Implementer || m.Part != first.Part)
+		first.Mixed = first.Mixed || m != (event.CPU{}) && (m.Implementer != first.Implementer || m.Part != first.Part || m.PVR != first.PVR)
 		m = event.CPU{}
 	}
 	for n, line := range lines(data) {
@@ -51,6 +57,7 @@ func ParseCPUInfo(data []byte) (event.CPU, error) {
 
 func setCPU(m *event.CPU, key string, val []byte) error {
 	var into *int
+	base := 0
 	switch x86 := m.Vendor != ""; {
 	case key == "vendor_id":
 		m.Vendor = string(val)
@@ -64,11 +71,17 @@ func setCPU(m *event.CPU, key string, val []byte) error {
 		into = &m.Implementer
 	case key == "CPU part":
 		into = &m.Part
+	case key == "revision":
+		_, pvr, ok := bytes.Cut(val, []byte("(pvr "))
+		if ok {
+			val, _, _ = bytes.Cut(pvr, []byte(" "))
+			into, base = &m.PVR, 16
+		}
 	}
 	if into == nil {
 		return nil
 	}
-	n, err := strconv.ParseUint(string(val), 0, 31)
+	n, err := strconv.ParseUint(string(val), base, 31)
 	*into = int(n)
 	return err
 }

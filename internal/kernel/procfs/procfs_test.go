@@ -94,7 +94,10 @@ func TestDecodeOthers(t *testing.T) {
 		"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nstepping\t: unknown\n":                                             {Vendor: "GenuineIntel", Family: 6, Model: 85},
 		"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nHardware : X\n":   {Implementer: 0x41, Part: 0xd0c},
 		"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n":                     {Implementer: 0x41, Part: 0xd0c, Mixed: true},
-		"hart\t: 0\nisa\t: rv64\n": {},
+		"processor\t: 0\ncpu\t\t: POWER9 (architected), altivec supported\nclock\t\t: 2500.000000MHz\nrevision\t: 2.3 (pvr 004e 1203)\n\nprocessor\t: 1\ncpu\t\t: POWER9 (architected), altivec supported\nrevision\t: 2.3 (pvr 004e 1203)\n\ntimebase\t: 512000000\nplatform\t: pSeries\nmodel\t\t: IBM,9009-42A\nmachine\t\t: CHRP IBM,9009-42A\n": {PVR: 0x4e},
+		"processor\t: 0\ncpu\t\t: POWER9, altivec supported\nrevision\t: 2.2 (pvr 004e 1202)\n\nprocessor\t: 1\ncpu\t\t: POWER10 (raw), altivec supported\nrevision\t: 2.0 (pvr 0080 0200)\n":                                                                                                                                                        {PVR: 0x4e, Mixed: true},
+		"hart\t: 0\nisa\t: rv64\n":        {},
+		"processor\t: 0\nrevision\t: 3\n": {},
 	} {
 		if cpu, err := ParseCPUInfo([]byte(text)); err != nil || cpu != want {
 			t.Errorf("cpuinfo %q: %+v, %v", text, cpu, err)
@@ -102,6 +105,9 @@ func TestDecodeOthers(t *testing.T) {
 	}
 	if _, err := ParseCPUInfo([]byte("CPU part\t: 0xz\n")); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("a part that is none: %v", err)
+	}
+	if _, err := ParseCPUInfo([]byte("revision\t: 2.2 (pvr zzzz 1202)\n")); err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("a PVR that is none: %v", err)
 	}
 	if m, err := ParseMIDR([]byte("0x00000000410fd0c1\n")); err != nil || m != (event.CPU{Implementer: 0x41, Part: 0xd0c}) {
 		t.Errorf("MIDR: %+v, %v", m, err)
@@ -122,7 +128,7 @@ func TestDecodeOthers(t *testing.T) {
 // Every parser: no panic, and an error comes with the zero value.
 func FuzzParsers(f *testing.F) {
 	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
-		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "CPU implementer : 0x41\nCPU part : 0xd0c\n", "0x410fd0c1\n", "3:cpuset:/a\n", "1\n2\n",
+		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "CPU implementer : 0x41\nCPU part : 0xd0c\n", "revision\t: 2.2 (pvr 004e 1202)\n", "0x410fd0c1\n", "3:cpuset:/a\n", "1\n2\n",
 		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n",
 		"1183938 18217 12\n", smapsAreas, "cpu  1 2 3 4 5 6 7 8 9 0\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
 		f.Add([]byte(seed))

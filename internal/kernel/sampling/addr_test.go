@@ -393,6 +393,7 @@ func TestDecisionTable(t *testing.T) {
 		{event.CPU{Vendor: "GenuineIntel", Family: 6, Model: 0x55}, "intel-skx", ""},
 		{event.CPU{Vendor: "GenuineIntel", Family: 6, Model: 0x8f}, "intel-spr", ""},
 		{event.CPU{Vendor: "GenuineIntel", Family: 6, Model: 0xad}, "intel-gnr", ""},
+		{event.CPU{PVR: 0x4e}, "", "marked events"},
 		{event.CPU{}, "", "no event is known"},
 	} {
 		got, err := tableFor(c.cpu)
