@@ -15,7 +15,7 @@ import (
 // memory would only make each point longer.
 const setUpFrozen = `
 group mig
-for n in a b; do start $n mig chase --threads 1 --ws 2MiB --extra 2MiB --thp off; done
+for n in a b; do start $n mig server --workers 1 --ws 2MiB --extra 2MiB --thp off --closed --think-us 20000; done
 now() { cut -d" " -f1 /proc/uptime; }
 for n in 0 1; do
 	began=$(now)
@@ -110,7 +110,6 @@ func TestLabFrozenIsThawed(t *testing.T) {
 
 func freezeAtRandom(t *testing.T, version string, points int) {
 	g := forMoving(t, version)
-	mustRun(t, g, "homenode-load", "control", "on") // its loads wait for memory then, which costs the host less
 	length, begin := secondsOf(t, g, setUpFrozen), secondsOf(t, g, beginOfFreeze)
 	rng := rand.New(rand.NewPCG(killSeed(), 8))
 	frozen, moving, halfway, slow := 0, 0, 0, 0
