@@ -13,7 +13,8 @@ import (
 //	reader  asked = n ──▶        ┌── chases, timed ──▶ asked = n+1
 //	owner           stores lap n ─▶ given = n
 //
-// Both sleep while the other works. Each word is written by one side only.
+// Each waits while the other works, and sleeps only if that takes long. Each word is written by
+// one side only.
 type owner struct {
 	run          *run
 	cpu          int
@@ -39,22 +40,22 @@ func (o *owner) main() {
 	o.run.ready.Done()
 	defer holdSignals()()
 	for lap := uint32(1); ; lap++ {
-		o.asked.await(lap - 1)
+		o.asked.catch(lap - 1)
 		if o.asked.v.Load() == noMore {
 			return
 		}
 		writeLines(o.base, o.lines, uint64(lap))
-		o.given.set(lap)
+		o.given.pass(lap)
 	}
 }
 
-func (o *owner) quit() { o.asked.set(noMore) }
+func (o *owner) quit() { o.asked.pass(noMore) }
 
 // transfer is a lap: the owner's part of it, then the chase over all lines.
 func (w *worker) transfer() (ops uint64, took, now time.Duration) {
 	w.lap++
-	w.owner.asked.set(w.lap)
-	w.owner.given.await(w.lap - 1)
+	w.owner.asked.pass(w.lap)
+	w.owner.given.catch(w.lap - 1)
 	began := w.clock.Now(w.thread.CPU)
 	w.source.do(w.source.lines)
 	now = w.clock.Now(w.thread.CPU)
