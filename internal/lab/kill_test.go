@@ -49,8 +49,8 @@ const (
 
 // setUpKill starts two workloads that the agent wants to bind: one without a cpuset of
 // its own, and one whose cpuset equals its parent's. Each takes its memory where it is told
-// and may then run anywhere. They keep all four CPUs busy, and homenode is not to wait for
-// its turns: that would only make each point longer.
+// and may then run anywhere. They think between requests, and homenode is not to wait for
+// its turns: busy CPUs would only make each point longer.
 const setUpKill = `
 base=%s
 on_a=3 on_b=%s
@@ -67,7 +67,7 @@ for c in a b; do
 	(for h in $base /sys/fs/cgroup/perf_event /sys/fs/cgroup/memory /sys/fs/cgroup/cpu,cpuacct; do
 		[ -d $h/kill/$c ] && echo 0 > $h/kill/$c/cgroup.procs
 	done
-	eval exec taskset \$on_$c homenode-load chase --threads 2 --ws 6MiB --shared --extra 16MiB --thp off --ready /tmp/kill-$c.ready --out /tmp/kill-$c.json) </dev/null >/dev/null 2>&1 &
+	eval exec taskset \$on_$c homenode-load server --workers 2 --ws 6MiB --extra 16MiB --thp off --closed --think-us 4000 --short-share 1 --loads-per-unit 32 --ready /tmp/kill-$c.ready --out /tmp/kill-$c.json) </dev/null >/dev/null 2>&1 &
 	echo $! > /tmp/kill-$c.pid
 	renice -n 19 -p $! # its threads inherit it
 done
