@@ -176,7 +176,7 @@ func (p *samplingProbe) sample(ctx context.Context, cfg sampling.Config, kind *s
 	if cfg.Loads {
 		least = leastLoads
 	}
-	cfg.Period = periodFor(stats.Samples*p.table.Period(firstPeriod), firstLook, least)
+	cfg.Period = periodFor(accesses(cfg, stats), firstLook, least)
 	kind.first = p.table.Period(cfg.Period)
 	self := os.Getpid()
 	for ctx.Err() == nil {
@@ -195,9 +195,18 @@ func (p *samplingProbe) sample(ctx context.Context, cfg sampling.Config, kind *s
 		if err != nil {
 			return err
 		}
-		cfg.Period = max(cfg.Period, periodFor(stats.Qualified, sampleSlice, least))
+		cfg.Period = max(cfg.Period, periodFor(accesses(cfg, stats), sampleSlice, least))
 	}
 	return nil
+}
+
+// accesses is by what the period is chosen. Where one event samples operations of all kinds, slow
+// loads are a small part: they decide, as long as all samples are at most 25 times as many.
+func accesses(cfg sampling.Config, stats sampling.Stats) uint64 {
+	if !cfg.Table.Loads.Ops {
+		return stats.Qualified
+	}
+	return cfg.Table.Period(cfg.Period) * max(stats.Loads, stats.Samples/25)
 }
 
 // periodFor is the period that would have given sampleRate samples a second of this

@@ -62,8 +62,8 @@ const (
 	leastPeriod        = 101 // bounds what sampling costs by 1 % of accesses
 	mostPeriod         = 50_000_000
 	firstSlice, slice  = 200 * time.Millisecond, 500 * time.Millisecond
-	// maxThreads are sampled one by one: each has two events, of 68 KiB and 50 µs to open
-	// them for each slice.
+	// maxThreads are sampled one by one: each has two events of 68 KiB (one of 256 KiB with
+	// SPE), and 50 µs to open them for each slice.
 	maxThreads = 128
 	// leastOfCPUs is the least period when whole CPUs are sampled. A shorter one would
 	// cost more than the samples are worth, and taking samples would itself be sampled.
@@ -219,7 +219,8 @@ func (s *samples) collect(ctx context.Context, cfg sampling.Config, target sampl
 		return sampling.Stats{}, err
 	}
 	defer sampler.Close()
-	return sampler.Collect(ctx, d, func(a sampling.Access) { s.take(a, cfg.Period) })
+	period := cfg.Table.Period(cfg.Period)
+	return sampler.Collect(ctx, d, func(a sampling.Access) { s.take(a, period) })
 }
 
 // take counts a sample of one of the processes for its page.

@@ -130,9 +130,9 @@ func arm(part int) Files {
 }
 
 func spe() Files {
-	return pmu("arm_spe_0", 12, "0-3", Files{
+	return join(Files{"/sys/devices/system/cpu/online": "0-3\n"}, pmu("arm_spe_0", 12, "0-3", Files{
 		"format/ts_enable": "config:0", "format/load_filter": "config:33", "format/store_filter": "config:34", "caps/min_interval": "1024",
-	})
+	}))
 }
 
 // power is after show_cpuinfo in arch/powerpc/kernel/setup-common.c.

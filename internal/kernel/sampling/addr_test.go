@@ -244,6 +244,7 @@ func FuzzDecodeRecords(f *testing.F) {
 			t.Errorf("%d samples counted, %d returned", stats.Samples, len(got))
 		}
 		picked, same, err2 := decoder{ops: true, loads: true, least: 100}.parse(nil, data)
+		same.Loads = 0
 		if (err == nil) != (err2 == nil) || same != stats || len(picked) > len(got) || slices.ContainsFunc(picked, func(a Access) bool { return a.Store || a.Addr == 0 || a.Weight < 100 }) {
 			t.Errorf("of operations: %v of %v, %+v, %v", picked, got, same, err2)
 		}

@@ -57,6 +57,14 @@ type Stats struct {
 	Qualified uint64 // accesses (Event.Ops: operations) that the events counted: of each event every period-th is a sample
 	Lost      uint64 // by the kernel, for lack of room in a ring; those at the end follow from Qualified
 	Throttled uint64 // times the kernel stopped an event for sampling too fast
+	// Loads are those of Samples that were asked for, where one event samples operations of all kinds.
+	Loads uint64
+}
+
+func (s *Stats) note(a Access) {
+	if !a.Store {
+		s.Loads++
+	}
 }
 
 func (s *Stats) add(o Stats) {
@@ -64,6 +72,7 @@ func (s *Stats) add(o Stats) {
 	s.Qualified += o.Qualified
 	s.Lost += o.Lost
 	s.Throttled += o.Throttled
+	s.Loads += o.Loads
 }
 
 // sampleType is what we request; words lists it in the order of perf_output_sample in
@@ -136,6 +145,9 @@ func (d decoder) parse(into []Access, data []byte) ([]Access, Stats, error) {
 			stats.Samples++
 			if a := d.access(word, misc); d.takes(a, word(wordDataSrc)) {
 				into = append(into, a)
+				if d.ops {
+					stats.note(a)
+				}
 			}
 		case sys.PERF_RECORD_LOST:
 			stats.Lost += word(1)

@@ -55,14 +55,20 @@ type stream struct {
 }
 
 const (
-	// ringPages of samples (64 bytes each): 1,024 in 64 KiB. Every CPU has two.
-	ringPages = 16
+	// ringBytes hold 1,024 samples of 64 bytes. Every CPU has two such rings.
+	ringBytes = 64 << 10
 	// traceBytes hold 2,048 records of SPE, of a CPU or thread. The kernel passes them on by
-	// traceStep, and when the event stops.
-	traceBytes, traceStep = 128 << 10, 16 << 10
+	// traceStep, in whole pages, and when the event stops. With fewer than leastTrace pages of
+	// 64 KiB it would find no room before the first were taken.
+	traceBytes, traceStep, leastTrace = 128 << 10, 16 << 10, 8
+	// traceRing holds 1,600 switches of tasks, two records of 40 bytes each: 32,000 a second.
+	traceRing = 128 << 10
 	// emptied every 50 ms: 20,000 samples/s fit. More often: more wake-ups.
 	interval = 50 * time.Millisecond
 )
+
+// pagesOf is bytes in pages, at least so many.
+func pagesOf(bytes, least int) int { return max(least, bytes/unix.PageSize()) }
 
 // Open prepares to sample the target on these CPUs (usually all online ones). A CPU
 // that went offline and a thread that ended are left out. On error nothing stays open.
@@ -169,10 +175,10 @@ func (s *Sampler) openEach(cfg Config, e Event, ids []int, what string, open ope
 
 func (s *Sampler) mapRing(one *stream, table Table, e Event, id int, what string) (err error) {
 	if !e.Traced {
-		one.ring, err = s.calls.Ring(one.fd, ringPages)
+		one.ring, err = s.calls.Ring(one.fd, pagesOf(ringBytes, 1))
 		return err
 	}
-	ring, err := s.calls.Trace(one.fd, ringPages, max(2, traceBytes/unix.PageSize()))
+	ring, err := s.calls.Trace(one.fd, pagesOf(traceRing, 1), pagesOf(traceBytes, leastTrace))
 	if err != nil {
 		return err
 	}
@@ -184,7 +190,7 @@ func (s *Sampler) mapRing(one *stream, table Table, e Event, id int, what string
 	clock, ok := ring.Clock()
 	if !ok {
 		_ = ring.Close()
-		return fmt.Errorf("the kernel does not publish its clock (cap_user_time_zero), so a sample's task is unknown: sample threads: %w", unix.ErrNotSupported)
+		return fmt.Errorf("the kernel does not publish its clock (cap_user_time_zero; Linux 5.9 and later do on arm64), so a sample's task is unknown; threads can be sampled: %w", unix.ErrNotSupported)
 	}
 	one.trace.cpu, one.trace.clock = id, clock
 	return nil
@@ -227,6 +233,9 @@ func (s *Sampler) closeFiles(one stream) {
 // explain distinguishes a PMU that cannot sample addresses (mostly a VM without precise
 // sampling) from other failures.
 func explain(object string, e Event, err error) error {
+	if e.Traced && errors.Is(err, sys.EBUSY) {
+		return fmt.Errorf("open %s: %w (%w): a CPU has one unit for SPE, and another program samples by it (perf record, or another homenode): end that, or try again later", object, unix.ErrNotSupported, err)
+	}
 	if errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL) || errors.Is(err, sys.ENODATA) {
 		why := "this PMU cannot sample addresses"
 		if e.Ops && !e.Traced {
@@ -252,8 +261,9 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 	err = errors.Join(err, s.all("disable", s.calls.Disable), s.count(), s.take(each))
 	var total Stats
 	for _, one := range s.streams {
-		if one.trace != nil {
-			total.Lost += one.trace.settle()
+		if one.trace != nil { // it counts nothing
+			one.stats.Lost += one.trace.settle()
+			one.stats.Qualified = (one.stats.Samples + one.stats.Lost) * s.period
 		}
 		total.add(one.stats.settled(s.period))
 	}
@@ -341,12 +351,12 @@ func (one *stream) take(s *Sampler) ([]Access, Stats, error) {
 	return one.decoder.parse(s.accesses[:0], s.bytes)
 }
 
-// resume enables what the kernel stopped because its buffer was full.
+// resume enables what the kernel stopped because its buffer was full. It tells of that only where it
+// finds room, so all are enabled: that does nothing to one that runs.
 func (s *Sampler) resume() error {
 	var errs []error
 	for _, one := range s.streams {
-		if one.trace != nil && one.trace.stopped {
-			one.trace.stopped = false
+		if one.trace != nil {
 			errs = append(errs, unix.Explain("enable", "access samples", "", s.calls.Enable(one.leader)))
 		}
 	}

@@ -90,6 +90,7 @@ func operations(data []byte, at uint64, each func(operation)) (bad uint64) {
 // come without their sizes.
 func packet(data []byte, at uint64) (header byte, payload uint64, n int) {
 	header, n = data[0], 1
+	further := false // an index from 8 on, of which none is read
 	switch {
 	case header == spePad || header == speEnd:
 		return header, 0, n
@@ -100,11 +101,15 @@ func packet(data []byte, at uint64) (header byte, payload uint64, n int) {
 		if data[1] == 0 {
 			return spePad, 0, int(min(fill(header, at), uint64(len(data))))
 		}
+		further = header&3 != 0
 		header, n = data[1], 2
 	}
 	size := 1 << (header >> 4 & 3)
 	if len(data) < n+size || !known(header) {
 		return spePad, 0, 0
+	}
+	if further {
+		return spePad, 0, n + size
 	}
 	var word [8]byte
 	copy(word[:], data[n:n+size])

@@ -66,7 +66,7 @@ func TestReadOperations(t *testing.T) {
 		{"a load and a store", slices.Concat(speRecord(false, 0x7f0000001040, 373, 0xd, 99), speRecord(true, 0x7f0000001040, 5, 0, 100)), []operation{load, store}, 0},
 		{"a branch", packets(words8(0xb0, 0x400000), []byte{0x4a, 0}, []byte{0x01}), []operation{{ip: 0x400000}}, 0},
 		{"of the kernel, without a time", packets(words8(0xb0, 1<<63|1<<61|0xff800008001000), []byte{0x49, 0}, words8(0xb2, 0xff000012345678), []byte{0x01}), []operation{kernel}, 0},
-		{"a context, a physical address, an index that only long headers have", packets([]byte{0x65, 1, 2, 3, 4}, words8(0xb3, 5), append([]byte{0x23}, words2(0x9f, 7)...), []byte{0x01}), []operation{{}}, 0},
+		{"a context, a physical address, an index that only long headers have", packets([]byte{0x65, 1, 2, 3, 4}, words8(0xb3, 5), append([]byte{0x23}, words2(0x9f, 7)...), append([]byte{0x21}, words2(0x98, 7)...), append([]byte{0x21}, words8(0xb2, 7)...), []byte{0x01}), []operation{{}}, 0},
 		{"filled up", slices.Concat([]byte{0x23, 0}, bytes.Repeat([]byte{0xee}, 14), []byte{0x01}), []operation{{}}, 0},
 		{"one that makes no sense, and the next line", slices.Concat(packets([]byte{0x49, 1, 0xff, 0x71}), speRecord(true, 0x7f0000001040, 5, 0, 100)), []operation{store}, 1},
 		{"the end is missing", speRecord(false, 1, 2, 3, 4)[:20], nil, 1},
@@ -198,18 +198,20 @@ func TestTraceIsItsTasks(t *testing.T) {
 		stats Stats
 	}{
 		{"by switches", slices.Concat(startRecord(5, 6), switchRecord(switchedOut, 5, 6, 199), switchRecord(0, 7, 8, 200), auxRecord(0, first, 0, 3, 1, 220), switchRecord(0, 9, 9, 300), auxRecord(first, rest, 0, 3, 1, 600)),
-			[]Access{access(5, 6, 3, 0x1000+50, 100), access(7, 8, 3, 0x1000+100, 200), access(7, 8, 3, 0x1000+149, 298), access(9, 9, 3, 0x1000+151, 302), access(9, 9, 3, 0x1000+250, 500)}, Stats{Samples: 5}},
+			[]Access{access(5, 6, 3, 0x1000+50, 100), access(7, 8, 3, 0x1000+100, 200), access(7, 8, 3, 0x1000+149, 298), access(9, 9, 3, 0x1000+151, 302), access(9, 9, 3, 0x1000+250, 500)}, Stats{Samples: 5, Loads: 5}},
 		{"no switch before the first", slices.Concat(switchRecord(0, 7, 8, 250), auxRecord(0, size, 0, 3, 1, 600)),
-			[]Access{access(7, 8, 3, 0x1000+149, 298), access(7, 8, 3, 0x1000+151, 302), access(7, 8, 3, 0x1000+250, 500)}, Stats{Samples: 5, Lost: 2}},
+			[]Access{access(7, 8, 3, 0x1000+149, 298), access(7, 8, 3, 0x1000+151, 302), access(7, 8, 3, 0x1000+250, 500)}, Stats{Samples: 5, Lost: 2, Loads: 3}},
 		{"switches were lost", slices.Concat(startRecord(5, 6), switchRecord(0, 7, 8, 150), record(sys.PERF_RECORD_LOST, 0, 1, 4, 9, 9, 0), switchRecord(0, 9, 9, 400), auxRecord(0, size, 0, 3, 1, 600)),
-			[]Access{access(5, 6, 3, 0x1000+50, 100), access(9, 9, 3, 0x1000+250, 500)}, Stats{Samples: 5, Lost: 3}},
-		{"the record of a piece was lost", slices.Concat(startRecord(5, 6), auxRecord(first, rest, 0, 3, 1, 600)),
-			[]Access{access(5, 6, 3, 0x1000+149, 298), access(5, 6, 3, 0x1000+151, 302), access(5, 6, 3, 0x1000+250, 500)}, Stats{Samples: 3, Lost: 2}},
-		{"and of all", startRecord(5, 6), nil, Stats{Lost: 5}},
+			[]Access{access(5, 6, 3, 0x1000+50, 100), access(9, 9, 3, 0x1000+250, 500)}, Stats{Samples: 5, Lost: 3, Loads: 2}},
+		{"the records of pieces were lost", slices.Concat(startRecord(5, 6), switchRecord(0, 9, 9, 299)),
+			[]Access{access(5, 6, 3, 0x1000+50, 100), access(5, 6, 3, 0x1000+100, 200), access(5, 6, 3, 0x1000+149, 298), access(9, 9, 3, 0x1000+151, 302), access(9, 9, 3, 0x1000+250, 500)}, Stats{Samples: 5, Loads: 5}},
+		{"full, and the same task when it goes on", slices.Concat(startRecord(5, 6), auxRecord(0, first, traceCut, 3, 1, 230), record(sys.PERF_RECORD_ITRACE_START, 2, 5|6<<32, 9, 301, 0)),
+			[]Access{access(5, 6, 3, 0x1000+50, 100), access(5, 6, 3, 0x1000+100, 200), access(5, 6, 3, 0x1000+151, 302), access(5, 6, 3, 0x1000+250, 500)}, Stats{Samples: 5, Lost: 1, Throttled: 1, Loads: 4}},
 		{"full, and two at once", slices.Concat(startRecord(5, 6), auxRecord(0, first, traceCut, 3, 1, 230), switchRecord(0, 9, 9, 400), auxRecord(first, rest, traceClash, 3, 1, 600)),
-			[]Access{access(5, 6, 3, 0x1000+50, 100), access(5, 6, 3, 0x1000+100, 200), access(9, 9, 3, 0x1000+250, 500)}, Stats{Samples: 5, Lost: 3, Throttled: 1}},
+			[]Access{access(5, 6, 3, 0x1000+50, 100), access(5, 6, 3, 0x1000+100, 200), access(9, 9, 3, 0x1000+250, 500)}, Stats{Samples: 5, Lost: 3, Throttled: 1, Loads: 3}},
 	} {
 		got, stats, _ := tracing(t, Target{}, data, c.ring, nil)
+		c.stats.Qualified = (c.stats.Samples + c.stats.Lost) * leastOps
 		if !reflect.DeepEqual(got, c.want) || stats != c.stats {
 			t.Errorf("%s:\n%+v, %+v, want\n%+v, %+v", c.about, got, stats, c.want, c.stats)
 		}
@@ -221,8 +223,22 @@ func TestTraceOfAThread(t *testing.T) {
 	one := speRecord(false, 0x1000, 300, 0xe, 9)
 	got, stats, k := tracing(t, Target{TIDs: []int{7}}, slices.Concat(one, one), slices.Concat(auxRecord(0, speLine, 0, 1, 5, 10), auxRecord(speLine, speLine, 0, 2, 5, 20)), nil)
 	want := []Access{access(5, 7, 1, 0x1000, 0), access(5, 7, 2, 0x1000, 0)}
-	if !reflect.DeepEqual(got, want) || stats != (Stats{Samples: 2}) {
+	if !reflect.DeepEqual(got, want) || stats != (Stats{Samples: 2, Loads: 2, Qualified: 2 * leastOps}) {
 		t.Errorf("%+v, %+v, want %+v", got, stats, want)
+	}
+	padding := make([]byte, 3*speLine)
+	for about, c := range map[string]struct {
+		data, ring []byte
+		n          int
+		lost       uint64
+	}{
+		"filled up between pieces":  {slices.Concat(one, padding, one), slices.Concat(auxRecord(0, speLine, 0, 1, 5, 10), auxRecord(4*speLine, speLine, 0, 2, 5, 20)), 2, 0},
+		"a piece's record was lost": {slices.Concat(one, one), auxRecord(speLine, speLine, 0, 2, 5, 20), 1, 1},
+		"all records were lost":     {slices.Concat(one, padding, one), nil, 0, 2},
+	} {
+		if got, stats, _ := tracing(t, Target{TIDs: []int{7}}, c.data, c.ring, nil); len(got) != c.n || stats.Lost != c.lost {
+			t.Errorf("%s: %+v, %+v", about, got, stats)
+		}
 	}
 	if a := k.attrs[0]; a.Bits&sys.PerfBitContextSwitch != 0 || a.Bits&sys.PerfBitSampleIDAll == 0 || a.Bits&sys.PerfBitExcludeKernel == 0 {
 		t.Errorf("%+v", a)
@@ -285,7 +301,7 @@ func TestPropertyTraceInPieces(t *testing.T) {
 			ring.data = append(ring.data, auxRecord(said, written-said, 0, 3, 0, 1<<40)...)
 		}
 		take()
-		if lost := tr.settle(); len(got) != n || lost != 0 || total != (Stats{Samples: uint64(n)}) {
+		if lost := tr.settle(); len(got) != n || lost != 0 || total != (Stats{Samples: uint64(n), Loads: uint64(n)}) {
 			t.Fatalf("%d of %d accesses, %d lost, %+v", len(got), n, lost, total)
 		}
 		for i, a := range got {
@@ -293,6 +309,15 @@ func TestPropertyTraceInPieces(t *testing.T) {
 				t.Fatalf("access %d: %+v", i, a)
 			}
 		}
+	}
+}
+
+// A record without a time has no task, and does not make the trace forget who ran.
+func TestTraceWithoutTimes(t *testing.T) {
+	data := slices.Concat(packets(words8(0xb0, 1<<63|0x401000), []byte{0x49, 0}, words2(0x98, 300), words8(0xb2, 0x5000), []byte{0x01}), speRecord(false, 0x1000, 300, 0xe, 50))
+	got, stats, _ := tracing(t, Target{}, data, slices.Concat(startRecord(5, 6), switchRecord(0, 9, 9, 400)), nil)
+	if want := []Access{access(5, 6, 3, 0x1000, 100)}; !reflect.DeepEqual(got, want) || stats.Lost != 1 {
+		t.Errorf("%+v, %+v", got, stats)
 	}
 }
 
@@ -316,6 +341,7 @@ func TestRefusalsOfSPE(t *testing.T) {
 	const devices = "/sys/bus/event_source/devices/"
 	for text, tree := range map[string]kerneltest.Files{
 		"no PMU arm_spe_0":  kerneltest.CPUTree("grace"),
+		"CPUs 2-3 have no":  with(kerneltest.Files{"/sys/devices/system/cpu/online": "0-3\n", devices + "arm_spe_0/cpumask": "0-1\n"}),
 		"CPUs of two kinds": with(kerneltest.Files{devices + "arm_spe_1/type": "13\n"}),
 		"not a number":      with(kerneltest.Files{devices + "arm_spe_0/type": "twelve\n"}),
 	} {
@@ -338,6 +364,10 @@ func TestRefusalsOfSPE(t *testing.T) {
 	} else {
 		s.Close()
 	}
+	busy := newKernel(func(*fakeKernel, *sys.PerfEventAttr, int, int) error { return sys.EBUSY })
+	if _, err := Open(busy, cfg, Target{}, []int{0}); !errors.Is(err, unix.ErrNotSupported) || !strings.Contains(err.Error(), "another program samples by it") {
+		t.Errorf("the unit is taken: %v", err)
+	}
 	k.noRing = sys.EPERM
 	if _, err := Open(k, cfg, Target{TIDs: []int{7}}, nil); !errors.Is(err, unix.ErrNotPermitted) || len(k.open) != 0 {
 		t.Errorf("no ring: %v, left open %v", err, k.open)
@@ -353,9 +383,9 @@ func TestTraceRefuses(t *testing.T) {
 		"a piece without end":  auxRecord(0, 1<<63, 0, 0, 0, 1),
 		"a piece beyond words": auxRecord(^uint64(0), 64, 0, 0, 0, 1),
 	} {
-		tr := &trace{ring: &fakeRing{data: ring, trace: make([]byte, 128)}}
+		tr := &trace{tid: 7, ring: &fakeRing{data: ring, trace: slices.Concat(speRecord(false, 1, 2, 3, 4), speRecord(false, 1, 2, 3, 4))}}
 		got, _, err := tr.take(nil, decoder{})
-		if len(got) != 0 || err == nil && tr.settle() == 0 || err != nil && !errors.Is(err, unix.ErrMalformed) {
+		if err == nil && (len(got) != 0 || tr.settle() == 0) || err != nil && !errors.Is(err, unix.ErrMalformed) {
 			t.Errorf("%s: %+v, %v", about, got, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/event"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
@@ -147,6 +148,7 @@ func ibs(root unix.Root, buf *unix.Buffer) (Table, error) {
 const (
 	speType   = "/sys/bus/event_source/devices/arm_spe_0/type"
 	speSecond = "/sys/bus/event_source/devices/arm_spe_1/type"
+	speCPUs   = "/sys/bus/event_source/devices/arm_spe_0/cpumask"
 )
 
 // spe is the table of Arm's Statistical Profiling Extension: the CPU writes a record of every n-th
@@ -162,8 +164,29 @@ func spe(root unix.Root, buf *unix.Buffer, cpu event.CPU) (Table, error) {
 	if _, err := typeOf(root, buf, speSecond); err == nil {
 		return Table{}, refused("CPUs of two kinds have SPE here (arm_spe_0 and arm_spe_1), and homenode samples those of one")
 	}
+	if err := everyCPU(root, buf); err != nil {
+		return Table{}, err
+	}
 	op := Event{Type: typ, Ops: true, Traced: true, Doc: "SPE operations: Linux drivers/perf/arm_spe_pmu.c"}
 	return Table{Name: "arm-spe", How: unit.HowMeasured, Note: "never run on hardware", Loads: op, Stores: op, encoding: encodingOf(cpu)}, nil
+}
+
+// everyCPU refuses a machine of which some CPUs have no SPE.
+func everyCPU(root unix.Root, buf *unix.Buffer) error {
+	var sets [2]set.CPUSet
+	for i, file := range []string{speCPUs, "/sys/devices/system/cpu/online"} {
+		data, err := buf.ReadFile(root.Path(file))
+		if err != nil {
+			return unix.Explain("read", file, "", err)
+		}
+		if sets[i], err = set.ParseCPUs(strings.TrimSpace(string(data))); err != nil {
+			return fmt.Errorf("parse %s: %w (%w)", file, err, unix.ErrMalformed)
+		}
+	}
+	if without := sets[1].Minus(sets[0]); !without.IsEmpty() {
+		return refused(fmt.Sprintf("CPUs %s have no SPE, and homenode samples where all have it", without))
+	}
+	return nil
 }
 
 // typeOf reads a PMU's number; ErrGone: there is no such PMU.

@@ -16,15 +16,15 @@ import (
 // trace reads the accesses that Arm's SPE wrote. Its records know neither the task nor, for a
 // thread's own event, the CPU: the kernel's records beside them do.
 //
-//	AUX           these bytes of the trace were written on this CPU
-//	ITRACE_START  this task runs on the CPU since the event began
-//	SWITCH        this task runs on the CPU from now on
+//	of a CPU      SWITCH        this task runs from now on
+//	              ITRACE_START  this task runs since the event was enabled
+//	of a thread   AUX           these bytes of the trace were written on this CPU
 //
 // Times in the trace are the CPU's counter, which the kernel's clock is made from.
 type trace struct {
 	ring     unix.Trace
 	clock    unix.Clock
-	tid      int // the thread that is traced; 0: a CPU, by switches
+	tid      int // the thread that is traced; 0: a CPU
 	cpu      int
 	encoding speEncoding
 
@@ -32,8 +32,6 @@ type trace struct {
 	at     uint64 // the place of data in all that was written
 	pieces []piece
 	ran    []ran
-	// stopped: the buffer was full, so the kernel stopped the event.
-	stopped bool
 }
 
 // piece is what an AUX record says of the trace.
@@ -52,7 +50,7 @@ const (
 	// idWords end every record but samples: pid|tid, time, cpu (sample_id of perf_event_open(2)).
 	idWords = 3
 	// maxRan bounds what is remembered until the trace is read: a sample that is older than
-	// the oldest has no task. The ring brings some 1,600 at a time.
+	// the oldest has no task. The ring brings some 3,200 at a time.
 	maxRan = 1 << 16
 
 	switchedOut = 1 << 13 // PERF_RECORD_MISC_SWITCH_OUT
@@ -79,26 +77,43 @@ func (t *trace) take(into []Access, d decoder) (all []Access, stats Stats, err e
 	if err := t.records(t.ring.Take(nil), &stats); err != nil {
 		return into, stats, err
 	}
+	if t.tid == 0 {
+		into = t.read(into, d, t.data, piece{at: t.at, cpu: t.cpu}, &stats)
+		t.data = t.data[:0]
+		return into, stats, nil
+	}
+	into, err = t.readPieces(into, d, &stats)
+	return into, stats, err
+}
+
+// readPieces reads what AUX records have told of. What lies between their pieces is filled up, or its
+// record was lost.
+func (t *trace) readPieces(into []Access, d decoder, stats *Stats) ([]Access, error) {
 	for len(t.pieces) > 0 {
 		p := t.pieces[0]
 		if p.at < t.at || p.at+p.size < p.at {
-			return into, stats, fmt.Errorf("read the trace of accesses: a piece of %d bytes at byte %d, after byte %d: %w", p.size, p.at, t.at, unix.ErrMalformed)
+			return into, fmt.Errorf("read the trace of accesses: a piece of %d bytes at byte %d, after byte %d: %w", p.size, p.at, t.at, unix.ErrMalformed)
 		}
 		if p.at+p.size > t.at+uint64(len(t.data)) {
 			break // written since
 		}
 		t.pieces = t.pieces[1:]
-		into = t.read(into, d, p, &stats)
+		stats.Lost += recordsIn(t.data[:p.at-t.at], t.at)
+		into = t.read(into, d, t.data[p.at-t.at:p.at-t.at+p.size], p, stats)
+		t.data, t.at = t.data[p.at-t.at+p.size:], p.at+p.size
 	}
 	t.data = slices.Clone(t.data) // what is not read stays, without the rest
-	return into, stats, nil
+	return into, nil
+}
+
+// recordsIn is how many records are there, those that cannot be read included.
+func recordsIn(data []byte, at uint64) (n uint64) {
+	return operations(data, at, func(operation) { n++ }) + n
 }
 
 // settle counts what is left when sampling has ended: its AUX record found no room in the ring.
 func (t *trace) settle() (lost uint64) {
-	if len(t.data) > 0 {
-		lost = uint64(len(t.data)) / speLine
-	}
+	lost = recordsIn(t.data, t.at)
 	t.data, t.pieces = nil, nil
 	return lost
 }
@@ -128,19 +143,21 @@ func (t *trace) note(typ uint32, misc uint16, word func(int) uint64, id int, sta
 	pid, tid, time := int(int32(word(id))), int(int32(word(id)>>32)), word(id+1)
 	switch typ {
 	case sys.PERF_RECORD_AUX:
-		t.pieces = append(t.pieces, piece{word(0), word(1), int(uint32(word(id + 2))), pid})
+		if t.tid != 0 {
+			t.pieces = append(t.pieces, piece{word(0), word(1), int(uint32(word(id + 2))), pid})
+		}
 		if word(2)&traceClash != 0 {
 			stats.Lost++ // one at least
 		}
 		if word(2)&traceCut != 0 {
 			stats.Throttled++
-			t.stopped = true
 			t.runs(ran{time, 0, -1})
 		}
 	case sys.PERF_RECORD_ITRACE_START:
 		if len(t.ran) == 0 {
-			t.runs(ran{0, int(int32(word(0))), int(int32(word(0) >> 32))})
+			time = 0 // it also ran just before
 		}
+		t.runs(ran{time, int(int32(word(0))), int(int32(word(0) >> 32))})
 	case sys.PERF_RECORD_SWITCH_CPU_WIDE:
 		if misc&switchedOut == 0 {
 			t.runs(ran{time, pid, tid})
@@ -161,12 +178,10 @@ func (t *trace) runs(r ran) {
 	t.ran = append(t.ran, r)
 }
 
-// read appends the accesses of a piece, and forgets the trace up to its end.
-func (t *trace) read(into []Access, d decoder, p piece, stats *Stats) []Access {
-	// What lies before it has no record of its own.
-	stats.Lost += (p.at - t.at) / speLine
+// read appends the accesses of a piece.
+func (t *trace) read(into []Access, d decoder, data []byte, p piece, stats *Stats) []Access {
 	var last uint64
-	bad := operations(t.data[p.at-t.at:p.at-t.at+p.size], p.at, func(op operation) {
+	bad := operations(data, p.at, func(op operation) {
 		if !op.memory {
 			return
 		}
@@ -183,10 +198,10 @@ func (t *trace) read(into []Access, d decoder, p piece, stats *Stats) []Access {
 		}
 		if d.takes(a, kind) {
 			into = append(into, a)
+			stats.note(a)
 		}
 	})
 	stats.Lost += bad
-	t.data, t.at = t.data[p.at-t.at+p.size:], p.at+p.size
 	t.forget(last)
 	return into
 }
@@ -194,8 +209,12 @@ func (t *trace) read(into []Access, d decoder, p piece, stats *Stats) []Access {
 func (t *trace) access(op operation, p piece) Access {
 	a := Access{PID: p.pid, TID: t.tid, CPU: p.cpu, Addr: op.addr, IP: op.ip, Weight: op.latency,
 		Level: levelOfSPE(op, t.encoding), Store: op.store, Kernel: op.kernel, Modified: op.events&speModified != 0}
-	if t.tid == 0 {
-		a.CPU, a.Time = t.cpu, t.clock.At(op.counter)
+	switch {
+	case t.tid != 0:
+	case op.counter == 0:
+		a.TID = -1
+	default:
+		a.Time = t.clock.At(op.counter)
 		a.PID, a.TID = t.who(a.Time)
 	}
 	return a
