@@ -95,6 +95,7 @@ func runSimTrials(cmd *cobra.Command, f simTrialsFlags) error {
 	if err := set.keep(); err != nil {
 		return err
 	}
+	sum.Settle()
 	if f.output == "json" {
 		return schema.NewEncoder(cmd.OutOrStdout()).Encode(sum)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/model/gain"
 )
 
@@ -21,11 +22,11 @@ type TrialSummary struct {
 	Services int         `json:"service_count"`
 	Hurt     int         `json:"hurt_count"` // replicas whose latency rose by more than hurtFrom in both trials
 	Kinds    []TrialKind `json:"kinds"`
-	// Apart is how far two trials of a replica are apart: the root of the mean square, as a gain.
-	Apart *float64 `json:"gain_apart_ratio"`
+	// Apart is how far two trials of a replica are apart, as a gain: half of them are closer.
+	Apart *float64 `json:"gain_apart_median_ratio"`
 
 	services map[string]bool
-	square   float64
+	apart    []float64
 }
 
 // TrialKind is the rows of one kind of service.
@@ -33,9 +34,12 @@ type TrialKind struct {
 	Kind  string  `json:"kind"`
 	Rows  int     `json:"row_count"`
 	Hurt  int     `json:"hurt_count"`
-	Alone float64 `json:"gain_alone_ratio"` // mean gains; All is of those that have it
-	All   float64 `json:"gain_all_ratio"`
-	all   int
+	// Medians: where a binding overloads a node, a latency rises by orders of magnitude, and so does a
+	// mean. All is of those that have it.
+	Alone *float64 `json:"gain_alone_median_ratio"`
+	All   *float64 `json:"gain_all_median_ratio"`
+
+	alone, all []float64
 }
 
 const hurtFrom = 0.02
@@ -55,19 +59,29 @@ func (s *TrialSummary) Add(rows []gain.Row) {
 		}
 		at := &s.Kinds[k]
 		at.Rows++
-		at.Alone += (*r.GainLatency - at.Alone) / float64(at.Rows)
+		at.alone = append(at.alone, *r.GainLatency)
 		if r.GainLatencyAll != nil {
-			at.all++
-			at.All += (*r.GainLatencyAll - at.All) / float64(at.all)
+			at.all = append(at.all, *r.GainLatencyAll)
 		}
 		if max(*r.GainLatency, *r.GainLatencyAgain) < -hurtFrom {
 			at.Hurt++
 			s.Hurt++
 		}
-		s.square += float64((*r.GainLatency - *r.GainLatencyAgain) * (*r.GainLatency - *r.GainLatencyAgain))
+		s.apart = append(s.apart, math.Abs(*r.GainLatency-*r.GainLatencyAgain))
 	}
 	s.Services = len(s.services)
-	if s.Rows > 0 {
-		s.Apart = known(math.Sqrt(s.square / float64(s.Rows)))
+}
+
+// Settle computes the medians of what was added.
+func (s *TrialSummary) Settle() {
+	median := func(values []float64) *float64 {
+		if m, ok := experiment.Median(values); ok {
+			return known(m)
+		}
+		return nil
+	}
+	s.Apart = median(s.apart)
+	for i := range s.Kinds {
+		s.Kinds[i].Alone, s.Kinds[i].All = median(s.Kinds[i].alone), median(s.Kinds[i].all)
 	}
 }

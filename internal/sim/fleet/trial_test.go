@@ -5,6 +5,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"math"
 	"testing"
 
 	"homenode/internal/model/gain"
@@ -81,7 +82,8 @@ func TestTrialSummary(t *testing.T) {
 	var s TrialSummary
 	s.Add([]gain.Row{row("web", "a", -0.3, -0.1), row("cache", "b", 0.1, 0.1)})
 	s.Add([]gain.Row{row("web", "a", -0.3, 0.1)})
-	if s.Rows != 3 || s.Services != 2 || s.Hurt != 1 || len(s.Kinds) != 2 || s.Kinds[0].Kind != "cache" || s.Kinds[1].Rows != 2 || s.Kinds[1].Alone != -0.3 {
+	s.Settle()
+	if s.Rows != 3 || s.Services != 2 || s.Hurt != 1 || len(s.Kinds) != 2 || s.Kinds[0].Kind != "cache" || s.Kinds[1].Rows != 2 || *s.Kinds[1].Alone != -0.3 || s.Kinds[1].All != nil || math.Abs(*s.Apart-0.2) > 1e-9 {
 		t.Errorf("%+v", s)
 	}
 }
