@@ -108,7 +108,8 @@ func (t *trace) readPieces(into []Access, d decoder, stats *Stats) ([]Access, er
 
 // recordsIn is how many records are there, those that cannot be read included.
 func recordsIn(data []byte, at uint64) (n uint64) {
-	return operations(data, at, func(operation) { n++ }) + n
+	bad := operations(data, at, func(operation) { n++ })
+	return n + bad
 }
 
 // settle counts what is left when sampling has ended: its AUX record found no room in the ring.
