@@ -36,7 +36,6 @@ if [ ! -s "$out/VERSIONS" ]; then
 		fail "cannot download $image and its headers: run 'apt-get update' as root and look at its errors"
 	rm -rf "$out/root" && mkdir "$out/root"
 	for d in "$out"/deb/*.deb; do dpkg-deb -x "$d" "$out/root"; done
-	sed -i "s|/usr/src|$out/root/usr/src|" "$out/root/usr/src/linux-headers-$abi/Makefile"
 	cp "$out/root/boot/vmlinuz-$abi" "$out/vmlinuz"
 	rm -rf "$out/module"
 	(cd "$out/deb" && ls ./*.deb) | sed 's|^\./||; s|\.deb$||' > "$out/VERSIONS.tmp"
@@ -52,6 +51,8 @@ if [ ! -s "$out/homenode_resctrl.ko" ] || [ "$newest" -nt "$out/homenode_resctrl
 	rm -rf "$out/module" && mkdir "$out/module"
 	cp -r lab/pmu lab/resctrl lab/include "$out/module/"
 	echo "obj-m := pmu/ resctrl/" > "$out/module/Kbuild"
+	# The headers name where they are; this folder may have been moved.
+	sed -i "s|[^ ]*/usr/src/|$out/root/usr/src/|" "$out/root/usr/src/linux-headers-$abi/Makefile"
 	make -s -C "$out/root/usr/src/linux-headers-$abi" M="$out/module" modules > "$out/module.log" 2>&1 ||
 		{ cat "$out/module.log" >&2; fail "the modules do not build: see above"; }
 	cp "$out/module/pmu/homenode_pmu.ko" "$out/module/resctrl/homenode_resctrl.ko" "$out/"
