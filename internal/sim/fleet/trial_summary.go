@@ -31,9 +31,9 @@ type TrialSummary struct {
 
 // TrialKind is the rows of one kind of service.
 type TrialKind struct {
-	Kind  string  `json:"kind"`
-	Rows  int     `json:"row_count"`
-	Hurt  int     `json:"hurt_count"`
+	Kind string `json:"kind"`
+	Rows int    `json:"row_count"`
+	Hurt int    `json:"hurt_count"`
 	// Medians: where a binding overloads a node, a latency rises by orders of magnitude, and so does a
 	// mean. All is of those that have it.
 	Alone *float64 `json:"gain_alone_median_ratio"`
