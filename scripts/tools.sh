@@ -25,7 +25,8 @@ if [ -n "$packages" ]; then
 fi
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install Python 3.11 or newer"
-if ! cmp -s scripts/requirements.txt build/venv/installed.txt; then
+# Its programs name the folder that they were installed into, and it may have been moved.
+if ! cmp -s scripts/requirements.txt build/venv/installed.txt || ! build/venv/bin/mkdocs --version >/dev/null 2>&1; then
 	echo "tools: installing MkDocs and clang-format into build/venv"
 	rm -rf build/venv
 	python3 -m venv build/venv
