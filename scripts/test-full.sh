@@ -35,7 +35,7 @@ export CI=true HOMENODE_KILL_SEED="$seed"
 piece usual scripts/test.sh
 piece kill-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v2 -v ./internal/lab
 piece kill-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v1 -v ./internal/lab
-piece drift env HOMENODE_HOSTILE=1 HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledBesideAnotherWriter -v ./internal/lab
+piece drift env HOMENODE_HOSTILE=1 HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 180m -run TestLabKilledBesideAnotherWriter -v ./internal/lab
 piece freeze-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v2 -v ./internal/lab
 piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v1 -v ./internal/lab
 piece moves env HOMENODE_KILL_POINTS=20 go test -count=1 -timeout 120m -run 'TestLabMigrate(Churn|Killed)' -v ./internal/lab

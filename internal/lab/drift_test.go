@@ -60,6 +60,9 @@ func TestLabKilledBesideAnotherWriter(t *testing.T) {
 	points := killPoints(t, 6)
 	for i := range points {
 		c.point(i, 2*c.acts*rng.Float64())
+		if (i+1)%10 == 0 { // a run that is cut off tells how far it came
+			t.Logf("%d points: %d after the agent had changed something, %d changes of the other's seen, %d lost", i+1, c.acted, c.drifts, c.lost)
+		}
 	}
 	t.Logf("%d kill points beside another writer, %d of them after the agent had changed something; it saw %d changes of the other's; %d settings of the other's were lost between the agent's reading and its write",
 		points, c.acted, c.drifts, c.lost)
