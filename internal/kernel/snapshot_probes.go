@@ -101,8 +101,9 @@ const (
 	// an LLC hit (some 40–70), below DRAM (200 and more), so that sampled loads left
 	// the chip's caches.
 	sampleThreshold = 96
-	// sampleRate is the target for samples a second, of loads and of stores each. Each
-	// costs the sampled program about a microsecond.
+	// sampleRate is the target for samples a second, of loads and of stores each; where one
+	// event samples both, of slow loads (accesses). A sample costs the sampled program about a
+	// microsecond.
 	sampleRate = 2000
 	// The period is found in a first short look, and bounded: taking one sample makes
 	// some thousand stores and hardly a slow load, and must not cause more samples than

@@ -240,11 +240,7 @@ static const struct homenode_kind n2_core = {
 	.groups = n2_groups,
 };
 
-static ssize_t cpumask_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	return cpumap_print_to_pagebuf(true, buf, cpu_possible_mask);
-}
-static DEVICE_ATTR_RO(cpumask);
+static DEVICE_ATTR(cpumask, 0444, cpus_show, NULL);
 
 /* Linux 6.1. caps of a CPU with counters of 12 bits and periods from 1,024 on. */
 GROUP(spe_format, "format", HOMENODE_FILE("ts_enable", "config:0"), HOMENODE_FILE("pa_enable", "config:1"),

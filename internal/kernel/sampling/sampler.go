@@ -354,13 +354,10 @@ func (one *stream) take(s *Sampler) ([]Access, Stats, error) {
 // resume enables what the kernel stopped because its buffer was full. It tells of that only where it
 // finds room, so all are enabled: that does nothing to one that runs.
 func (s *Sampler) resume() error {
-	var errs []error
-	for _, one := range s.streams {
-		if one.trace != nil {
-			errs = append(errs, unix.Explain("enable", "access samples", "", s.calls.Enable(one.leader)))
-		}
+	if s.streams[0].trace == nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	return s.all("enable", s.calls.Enable)
 }
 
 func (s *Sampler) all(verb string, call func(fd int) error) error {

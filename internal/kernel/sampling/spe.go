@@ -197,15 +197,17 @@ func levelOfSPE(op operation, by speEncoding) Level {
 	case by == speByEvents || !op.sourced:
 		return levelByEvents(op.events)
 	}
-	far := RemoteDRAM
-	if op.events&(speModified|speSnooped) != 0 {
-		far = RemoteCache
+	level := speSources[by][op.source] // Unknown where it is another
+	if level == RemoteDRAM && op.events&(speModified|speSnooped) != 0 {
+		return RemoteCache
 	}
-	of := map[uint64]Level{0x0: L1, 0x8: L2, 0x9: LLC, 0xa: LLC, 0xb: LLC, 0xc: LLC, 0xd: far, 0xe: LocalDRAM}
-	if by == speAmpereOne {
-		of = map[uint64]Level{0x0: LLC, 0x3: LLC, 0x5: RemoteCache, 0x7: LocalDRAM, 0x8: L1, 0x9: L2}
-	}
-	return of[op.source] // Unknown where it is another
+	return level
+}
+
+// speSources are the sources of a record, by encoding.
+var speSources = map[speEncoding]map[uint64]Level{
+	speNeoverse:  {0x0: L1, 0x8: L2, 0x9: LLC, 0xa: LLC, 0xb: LLC, 0xc: LLC, 0xd: RemoteDRAM, 0xe: LocalDRAM},
+	speAmpereOne: {0x0: LLC, 0x3: LLC, 0x5: RemoteCache, 0x7: LocalDRAM, 0x8: L1, 0x9: L2},
 }
 
 // levelByEvents is known for hits, and for what came from another socket.
