@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
@@ -123,14 +121,9 @@ func (s *samples) sampleAll(ctx context.Context) (sampling.Stats, error) {
 }
 
 func (s *samples) cpus() ([]int, error) {
-	const file = "/sys/devices/system/cpu/online"
-	data, err := s.buf.ReadFile(s.root.Path(file))
+	cpus, err := s.buf.CPUs(s.root, unix.OnlineCPUs)
 	if err != nil {
-		return nil, unix.Explain("read", file, "", err)
-	}
-	cpus, err := set.ParseCPUs(strings.TrimSpace(string(data)))
-	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", file, err)
+		return nil, err
 	}
 	return cpus.IDs(), nil
 }

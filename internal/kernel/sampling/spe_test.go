@@ -312,6 +312,47 @@ func TestPropertyTraceInPieces(t *testing.T) {
 	}
 }
 
+// The same of a thread, whose CPU is that of each piece, with lines between them that are filled up.
+func TestPropertyTraceOfAThreadInPieces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		ring := &fakeRing{}
+		tr := &trace{ring: ring, tid: 7, encoding: speNeoverse}
+		var got []Access
+		var lost uint64
+		take := func() {
+			all, stats, err := tr.take(nil, decoder{ops: true, loads: true, stores: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, lost = append(got, all...), lost+stats.Lost
+		}
+		var cpus []int
+		for at := uint64(0); len(cpus) < 40; {
+			lines, gap, cpu := rng.IntN(4), uint64(rng.IntN(3))*speLine, rng.IntN(9)
+			ring.trace = append(ring.trace, make([]byte, gap)...)
+			for range lines {
+				ring.trace = append(ring.trace, speRecord(false, uint64(len(cpus)+1)<<12, 300, 0xe, 9)...)
+				cpus = append(cpus, cpu)
+			}
+			size := uint64(lines) * speLine
+			ring.data = append(ring.data, auxRecord(at+gap, size, 0, cpu, 5, 1)...)
+			if at += gap + size; rng.IntN(3) == 0 {
+				take()
+			}
+		}
+		take()
+		if len(got) != len(cpus) || lost != 0 || tr.settle() != 0 {
+			t.Fatalf("%d of %d accesses, %d lost", len(got), len(cpus), lost)
+		}
+		for i, a := range got {
+			if a.CPU != cpus[i] || a.PID != 5 || a.TID != 7 || a.Addr != uint64(i+1)<<12 {
+				t.Fatalf("access %d: %+v, want CPU %d", i, a, cpus[i])
+			}
+		}
+	}
+}
+
 // A record without a time has no task, and does not make the trace forget who ran.
 func TestTraceWithoutTimes(t *testing.T) {
 	data := slices.Concat(packets(words8(0xb0, 1<<63|0x401000), []byte{0x49, 0}, words2(0x98, 300), words8(0xb2, 0x5000), []byte{0x01}), speRecord(false, 0x1000, 300, 0xe, 50))

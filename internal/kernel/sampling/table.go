@@ -14,7 +14,6 @@ import (
 	"homenode/internal/event"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
@@ -173,17 +172,15 @@ func spe(root unix.Root, buf *unix.Buffer, cpu event.CPU) (Table, error) {
 
 // everyCPU refuses a machine of which some CPUs have no SPE.
 func everyCPU(root unix.Root, buf *unix.Buffer) error {
-	var sets [2]set.CPUSet
-	for i, file := range []string{speCPUs, "/sys/devices/system/cpu/online"} {
-		data, err := buf.ReadFile(root.Path(file))
-		if err != nil {
-			return unix.Explain("read", file, "", err)
-		}
-		if sets[i], err = set.ParseCPUs(strings.TrimSpace(string(data))); err != nil {
-			return fmt.Errorf("parse %s: %w (%w)", file, err, unix.ErrMalformed)
-		}
+	online, err := buf.CPUs(root, unix.OnlineCPUs)
+	if err != nil {
+		return err
 	}
-	if without := sets[1].Minus(sets[0]); !without.IsEmpty() {
+	with, err := buf.CPUs(root, speCPUs)
+	if err != nil {
+		return err
+	}
+	if without := online.Minus(with); !without.IsEmpty() {
 		return refused(fmt.Sprintf("CPUs %s have no SPE, and homenode samples where all have it", without))
 	}
 	return nil

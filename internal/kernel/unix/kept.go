@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/set"
 )
 
 // Buffer is memory for reading files, over and over. The result of a read is valid until
@@ -42,6 +44,22 @@ func Parsed[T any](buf *Buffer, path string, parse func([]byte) (T, error)) (v T
 		return v, Explain("read", path, "", err)
 	}
 	return parse(data)
+}
+
+// OnlineCPUs is the file of the CPUs that are online.
+const OnlineCPUs = "/sys/devices/system/cpu/online"
+
+// CPUs are those in a file of sysfs that lists some.
+func (buf *Buffer) CPUs(root Root, file string) (set.CPUSet, error) {
+	data, err := buf.ReadFile(root.Path(file))
+	if err != nil {
+		return set.CPUSet{}, Explain("read", file, "", err)
+	}
+	cpus, err := set.ParseCPUs(strings.TrimSpace(string(data)))
+	if err != nil {
+		return set.CPUSet{}, fmt.Errorf("parse %s: %w (%w)", file, err, ErrMalformed)
+	}
+	return cpus, nil
 }
 
 // Text is a small file without the blanks around it; "" when it cannot be read.
