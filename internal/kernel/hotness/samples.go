@@ -60,7 +60,7 @@ const (
 	leastPeriod        = 101 // bounds what sampling costs by 1 % of accesses
 	mostPeriod         = 50_000_000
 	firstSlice, slice  = 200 * time.Millisecond, 500 * time.Millisecond
-	// maxThreads are sampled one by one: each has two events of 68 KiB (one of 256 KiB with
+	// maxThreads are sampled one by one: each has two events of 68 KiB (one of 260 KiB with
 	// SPE), and 50 µs to open them for each slice.
 	maxThreads = 128
 	// leastOfCPUs is the least period when whole CPUs are sampled. A shorter one would
@@ -162,7 +162,11 @@ func (s *samples) sample(ctx context.Context, least uint64, who whom) (all sampl
 		return sampling.Stats{}, errors.Join(errs...)
 	}
 	for i, cfg := range kinds {
-		if name := map[bool]string{true: "Loads", false: "Stores"}[cfg.Loads]; errs[i] != nil {
+		name := "Stores"
+		if cfg.Loads {
+			name = "Loads"
+		}
+		if errs[i] != nil {
 			s.note("%s were not sampled: %v.", name, errs[i])
 		}
 		all.Lost, all.Throttled = all.Lost+stats[i].Lost, all.Throttled+stats[i].Throttled
