@@ -36,26 +36,41 @@ if [ ! -s "$out/VERSIONS" ]; then
 		fail "cannot download $image and its headers: run 'apt-get update' as root and look at its errors"
 	rm -rf "$out/root" && mkdir "$out/root"
 	for d in "$out"/deb/*.deb; do dpkg-deb -x "$d" "$out/root"; done
-	cp "$out/root/boot/vmlinuz-$abi" "$out/vmlinuz"
-	rm -rf "$out/module"
+	rm -rf "$out/module" "$out/vmlinux"
 	(cd "$out/deb" && ls ./*.deb) | sed 's|^\./||; s|\.deb$||' > "$out/VERSIONS.tmp"
 	mv "$out/VERSIONS.tmp" "$out/VERSIONS"
 	rm -f "$out"/deb/*.deb
 fi
 abi=$(sed -n 's/^linux-image-\([^_]*\)_.*/\1/p' "$out/VERSIONS")
 
-# 2. The modules: PMU, and resctrl. Built in a copy: kbuild writes next to its sources.
-newest=$(ls -t lab/pmu/* lab/resctrl/* lab/include/* | head -n 1)
-if [ ! -s "$out/homenode_resctrl.ko" ] || [ "$newest" -nt "$out/homenode_resctrl.ko" ]; then
+# QEMU can load the kernel unpacked (PVH), so that no guest unpacks it at every boot. Where
+# it lies is in the image's header (Linux's Documentation/arch/x86/boot.rst: setup_sects at
+# 0x1f1, payload_offset at 0x248, payload_length at 0x24c, with the unpacked length as its
+# last 4 bytes).
+if [ ! -s "$out/vmlinux" ]; then
+	packed=$out/root/boot/vmlinuz-$abi
+	field() { od -A n -t "u$2" -j "$1" -N "$2" "$packed" | tr -d ' '; } # offset bytes
+	start=$((($(field 0x1f1 1) + 1) * 512 + $(field 0x248 4) + 1))
+	if ! tail -c "+$start" "$packed" | head -c "$(($(field 0x24c 4) - 4))" | lz4 -dq - "$out/vmlinux.tmp" 2>/dev/null ||
+		! readelf -n "$out/vmlinux.tmp" 2>/dev/null | grep -q Xen; then
+		say "$packed is no LZ4 image that can be loaded unpacked: guests unpack it, which takes them a second"
+		cp "$packed" "$out/vmlinux.tmp"
+	fi
+	mv "$out/vmlinux.tmp" "$out/vmlinux"
+fi
+
+# 2. The modules: PMU, resctrl, and one for virtio devices. Built in a copy: kbuild writes next to its sources.
+newest=$(ls -t lab/pmu/* lab/resctrl/* lab/virtio/* lab/include/* | head -n 1)
+if [ ! -s "$out/homenode_virtio.ko" ] || [ "$newest" -nt "$out/homenode_virtio.ko" ]; then
 	say "building the modules for $abi"
 	rm -rf "$out/module" && mkdir "$out/module"
-	cp -r lab/pmu lab/resctrl lab/include "$out/module/"
-	echo "obj-m := pmu/ resctrl/" > "$out/module/Kbuild"
+	cp -r lab/pmu lab/resctrl lab/virtio lab/include "$out/module/"
+	echo "obj-m := pmu/ resctrl/ virtio/" > "$out/module/Kbuild"
 	# The headers name where they are; this folder may have been moved.
 	sed -i "s|[^ ]*/usr/src/|$out/root/usr/src/|" "$out/root/usr/src/linux-headers-$abi/Makefile"
 	make -s -C "$out/root/usr/src/linux-headers-$abi" M="$out/module" modules > "$out/module.log" 2>&1 ||
 		{ cat "$out/module.log" >&2; fail "the modules do not build: see above"; }
-	cp "$out/module/pmu/homenode_pmu.ko" "$out/module/resctrl/homenode_resctrl.ko" "$out/"
+	cp "$out/module/pmu/homenode_pmu.ko" "$out/module/resctrl/homenode_resctrl.ko" "$out/module/virtio/homenode_virtio.ko" "$out/"
 fi
 
 # 3. The plugin and the load program.
@@ -65,7 +80,7 @@ make -s -C lab/workload OUT="$out"
 # 4. The initramfs (uncompressed: gunzip is slow under TCG). homenode itself is
 # added per boot, as a second archive.
 modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_console virtio-rng"
-newest=$(ls -t lab/guest/init lab/guest/cpuinfo/* lab/build.sh "$out/homenode_pmu.ko" "$out/homenode_resctrl.ko" "$out/homenode-load" | head -n 1)
+newest=$(ls -t lab/guest/init lab/guest/cpuinfo/* lab/build.sh "$out"/homenode_*.ko "$out/homenode-load" | head -n 1)
 if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; then
 	say "packing the guest"
 	fs=$out/fs
@@ -74,6 +89,7 @@ if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; th
 	cp -r lab/guest/cpuinfo "$fs/cpuinfo"
 	cp /bin/busybox "$fs/bin/busybox"
 	cp "$out/homenode-load" "$fs/bin/"
+	cp "$out/homenode_virtio.ko" "$fs/modules/" && echo homenode_virtio > "$fs/modules/order"
 	for m in $modules; do
 		ko=$(find "$out/root/lib/modules/$abi/kernel/drivers" -name "$m.ko")
 		[ -n "$ko" ] || continue # built in

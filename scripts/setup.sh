@@ -6,7 +6,7 @@ set -eu
 fail() { echo "setup: $*" >&2; exit 2; }
 
 # program:package
-need="qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static gcc:gcc make:make
+need="qemu-system-x86_64:qemu-system-x86 cpio:cpio lz4:lz4 busybox:busybox-static gcc:gcc make:make
 numad:numad numastat:numactl git:git dpkg-deb:dpkg readelf:binutils bc:bc python3:python3"
 missing='' packages=''
 for pair in $need; do

@@ -130,7 +130,7 @@ func TestDemoInterruptedLeavesNothing(t *testing.T) {
 	script := "#!/bin/sh\necho $$ > " + started + ".$$\nmv " + started + ".$$ " + started + "\nexec sleep 1000\n" // two guests may start at once
 	for path, text := range map[string]string{
 		filepath.Join(bin, "qemu-system-x86_64"):   script,
-		filepath.Join(built, "vmlinuz"):            "",
+		filepath.Join(built, "vmlinux"):            "",
 		filepath.Join(built, "initramfs.cpio"):     "",
 		filepath.Join(built, "libhomenode_lab.so"): "",
 		filepath.Join(bin, "homenode"):             "",

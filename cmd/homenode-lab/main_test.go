@@ -21,7 +21,7 @@ func TestBadInput(t *testing.T) {
 	file := func(name, text string) string { return clitest.WriteFile(t, filepath.Join(dir, name), text) }
 	shapes := []string{"--shapes", "../../lab/shapes"}
 	built := t.TempDir() // a lab without the Debian guest
-	for _, name := range []string{"vmlinuz", "initramfs.cpio", "libhomenode_lab.so"} {
+	for _, name := range []string{"vmlinux", "initramfs.cpio", "libhomenode_lab.so"} {
 		if err := os.WriteFile(filepath.Join(built, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}

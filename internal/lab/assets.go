@@ -41,7 +41,7 @@ func findQEMU() (string, error) {
 // builds.
 func FindAssets(dir string) (Assets, error) {
 	a := Assets{
-		Kernel:    filepath.Join(dir, "vmlinuz"),
+		Kernel:    filepath.Join(dir, "vmlinux"),
 		Initramfs: filepath.Join(dir, "initramfs.cpio"),
 		Plugin:    filepath.Join(dir, "libhomenode_lab.so"),
 		Debian:    filepath.Join(dir, "debian.img"),

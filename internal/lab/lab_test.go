@@ -34,13 +34,13 @@ func shapeNamed(t testing.TB, name string) machine.Shape {
 func TestDecisionQEMUArguments(t *testing.T) {
 	for _, name := range []string{"two", "four", "opteron", "far"} {
 		p := bootPlan{
-			assets: Assets{Kernel: "LAB/vmlinuz", Plugin: "LAB/plugin.so"},
+			assets: Assets{Kernel: "LAB/vmlinux", Plugin: "LAB/plugin.so"},
 			shape:  shapeNamed(t, name), dir: "RUN", cgroup: "v2",
 		}
 		golden.Check(t, filepath.Join("testdata", "qemu-"+name+".golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
 	}
 	p := bootPlan{
-		assets: Assets{Kernel: "LAB/vmlinuz", Plugin: "LAB/plugin.so", Debian: "LAB/debian.img"},
+		assets: Assets{Kernel: "LAB/vmlinux", Plugin: "LAB/plugin.so", Debian: "LAB/debian.img"},
 		shape:  shapeNamed(t, "two"), dir: "RUN", guest: Debian, cgroup: "v2",
 	}
 	golden.Check(t, filepath.Join("testdata", "qemu-two-debian.golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
