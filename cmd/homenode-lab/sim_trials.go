@@ -19,12 +19,15 @@ import (
 	"homenode/internal/report/simulation"
 	"homenode/internal/schema"
 	"homenode/internal/sim/fleet"
+	"homenode/internal/sim/memsys"
+	"homenode/internal/source"
 )
 
 type simTrialsFlags struct {
 	fleets, servers, workers        int
 	seed                            uint64
 	machine, noise, dataset, output string
+	lab                             bool
 }
 
 func simTrialsCommand() *cobra.Command {
@@ -46,6 +49,7 @@ func simTrialsCommand() *cobra.Command {
 	flags.IntVar(&f.servers, "servers", 10, "servers of a fleet")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the first fleet; the next ones follow")
 	flags.StringVar(&f.machine, "machine", dualSkylake, "machine of every server: dual-skylake, a shape of the lab (its name or its file), or a recorded tree")
+	flags.BoolVar(&f.lab, "lab-mixes", false, "instead of a fleet's services, the mixes that are tried in the lab itself, drawn from the seeds from --seed on; --machine must be a shape")
 	flags.StringVar(&f.noise, "noise", "", "file with the noise of measurements; default: the one of this homenode")
 	flags.StringVar(&f.dataset, "dataset", "", "Parquet file for the rows")
 	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "number of servers simulated in parallel; the result does not depend on it")
@@ -108,6 +112,9 @@ func (f simTrialsFlags) run(cmd *cobra.Command, c fleet.Config, set dataSet[gain
 	defer bar.end()
 	for i := range f.fleets {
 		c.Seed, c.Size.Workloads = f.seed+uint64(i), trialWorkloads[i%len(trialWorkloads)]
+		if f.lab {
+			c.Seed = f.seed + uint64(i*f.servers)
+		}
 		err := fleet.RunTrials(cmd.Context(), c, func(rows []gain.Row) error {
 			sum.Add(rows)
 			if set.rows == nil || len(rows) == 0 {
@@ -135,11 +142,11 @@ func (f simTrialsFlags) config(cmd *cobra.Command) (fleet.Config, error) {
 			return c, fmt.Errorf("%s is %d: want 1 to %d", n.flag, n.value, n.most)
 		}
 	}
-	err := simFleetFlags{machine: f.machine}.simMachine(&c, cmd.ErrOrStderr())
-	if err != nil {
+	if err := f.setMachine(&c, cmd.ErrOrStderr()); err != nil {
 		return c, err
 	}
 	if f.noise != "" {
+		var err error
 		if c.Noise, err = readNoise(f.noise); err != nil {
 			return c, err
 		}
@@ -149,11 +156,29 @@ func (f simTrialsFlags) config(cmd *cobra.Command) (fleet.Config, error) {
 	return c, c.Validate()
 }
 
+// setMachine is that of every server. The lab's trials leave out the CPU for daemons, and switch NUMA
+// balancing off.
+func (f simTrialsFlags) setMachine(c *fleet.Config, stderr io.Writer) error {
+	if !f.lab {
+		return simFleetFlags{machine: f.machine}.simMachine(c, stderr)
+	}
+	shape, err := source.Shape("", f.machine)
+	if err != nil {
+		return fmt.Errorf("--machine: --lab-mixes wants a shape of the lab: %w", err)
+	}
+	shape = shape.ForWorkloads()
+	c.Lab, c.Machine, c.System, c.Linux.NUMABalancing = &shape, shape.Machine(), memsys.FromShape(shape), false
+	return nil
+}
+
 // command makes the same rows again in the same folder.
 func (f simTrialsFlags) command() string {
 	words := []string{
 		"homenode-lab", "sim", "trials", "--fleets", strconv.Itoa(f.fleets), "--servers", strconv.Itoa(f.servers),
 		"--seed", strconv.FormatUint(f.seed, 10), "--machine", f.machine,
+	}
+	if f.lab {
+		words = append(words, "--lab-mixes")
 	}
 	if f.noise != "" {
 		words = append(words, "--noise", f.noise)

@@ -5,7 +5,6 @@ package lab
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,54 +19,12 @@ import (
 	"homenode/internal/model/gain"
 	"homenode/internal/profiling"
 	"homenode/internal/set"
+	"homenode/internal/sim/catalog"
 )
 
-// trialMix is a drawn mix: services, each of which is tried, and what runs beside them.
-type trialMix struct {
-	seed     uint64
-	services []trialService
-	beside   []string // load programs
-}
-
-type trialService struct {
-	name, kind, load string
-	limit            float64 // CPUs; 0: none
-}
-
-// drawMix draws what runs from a seed. Servers are closed loops that hardly think, so that the
-// work that they count is 1 / the time of a request, times their workers. They differ in what
-// decides whether a binding helps: memory, accesses per request, workers against a node's two
-// CPUs, limits, and how busy the rest of the machine is.
-func drawMix(seed uint64) trialMix {
-	r := rand.New(rand.NewPCG(seed, 0x747269616c73))
-	pick := func(of ...int) int { return of[r.IntN(len(of))] }
-	m := trialMix{seed: seed}
-	for i := range 2 + r.IntN(2) {
-		kind := []string{"memory", "mixed", "computing"}[r.IntN(3)]
-		loads, alu := pick(16, 24, 32), pick(0, 100, 200)
-		switch kind {
-		case "mixed":
-			loads, alu = pick(4, 6, 8), pick(200, 400)
-		case "computing":
-			loads, alu = pick(1, 2), pick(400, 800)
-		}
-		s := trialService{name: fmt.Sprintf("s%d", i), kind: kind, limit: []float64{0, 1, 1.5, 2}[r.IntN(4)]}
-		s.load = fmt.Sprintf("server --workers %d --ws %dMiB --extra %dMiB --closed --think-us %d --short-share 0.9 --loads-per-unit %d --alu-per-unit %d",
-			pick(1, 2, 3, 4, 6), pick(2, 4, 8, 16), pick(0, 4, 16), pick(50, 500, 2000), loads, alu)
-		m.services = append(m.services, s)
-	}
-	if r.IntN(5) < 2 {
-		m.beside = append(m.beside, fmt.Sprintf("stream --threads 1 --ws %dMiB", pick(16, 32)))
-	}
-	if n := pick(0, 0, 1, 2); n > 0 {
-		m.beside = append(m.beside, fmt.Sprintf("spin --threads %d", n))
-	}
-	return m
-}
-
-// script starts the mix on these CPUs: not on the one that is kept for daemons, which is as much
+// trialScript starts the mix on these CPUs: not on the one that is kept for daemons, which is as much
 // faster as the shape's time factor, so that a service with a thread there does many times the work.
-func (m trialMix) script(cpus set.CPUSet) string {
+func trialScript(m catalog.TrialMix, cpus set.CPUSet) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `base=/sys/fs/cgroup; echo 0 > /proc/sys/kernel/numa_balancing
 mkdir -p $base/trials && echo "+cpuset +cpu +memory" > $base/trials/cgroup.subtree_control && echo %s > $base/trials/cpuset.cpus
@@ -81,14 +38,14 @@ sh -c 'echo 0 > /sys/fs/cgroup/trials/'$1'/cgroup.procs; exec homenode-load '"$3
 		if limit > 0 {
 			quota = strconv.Itoa(int(limit * 100000))
 		}
-		fmt.Fprintf(&b, "start %s '%s' '%s --seed %d'\n", name, quota, load, m.seed)
+		fmt.Fprintf(&b, "start %s '%s' '%s --seed %d'\n", name, quota, load, m.Seed)
 		names = append(names, name)
 	}
-	for _, s := range m.services {
-		add(s.name, s.limit, s.load)
+	for _, s := range m.Services {
+		add(s.Name, s.Limit, s.Load())
 	}
-	for i, load := range m.beside {
-		add(fmt.Sprintf("b%d", i), 0, load)
+	for _, l := range m.Beside {
+		add(l.Name, 0, l.Load())
 	}
 	fmt.Fprintf(&b, "for n in %s; do while [ ! -e /tmp/trial-$n.ready ]; do sleep 0.1; done; done; homenode-load control on; sleep 3\n", strings.Join(names, " "))
 	return b.String()
@@ -99,18 +56,18 @@ homenode restore >/dev/null 2>&1; homenode-load control off; rm -f /tmp/trial*; 
 
 // tryOne is an experiment with a service of a running mix. A service that has no row, because no
 // node has room or the policy would not bind it, has none.
-func tryOne(t *testing.T, g *Guest, m trialMix, s trialService) (rows []gain.Row) {
+func tryOne(t *testing.T, g *Guest, m catalog.TrialMix, s catalog.TrialService) (rows []gain.Row) {
 	t.Helper()
 	r := runs(t, g, fmt.Sprintf("homenode experiment --workload /trials/%s --application %s-%d --kind %s --metric file:/tmp/trial-%s.count --counter --warm-up 500ms --for 2s --repeats 4 --most-loss 0 --seed %d --rate max --rows /tmp/trial.parquet",
-		s.name, s.name, m.seed, s.kind, s.name, m.seed))
+		s.Name, s.Name, m.Seed, s.Kind, s.Name, m.Seed))
 	if r.Exit != 0 {
-		t.Logf("seed %d, %s: exit %d: %s", m.seed, s.name, r.Exit, lastText(r.Stderr))
+		t.Logf("seed %d, %s: exit %d: %s", m.Seed, s.Name, r.Exit, lastText(r.Stderr))
 		mustRun(t, g, "sh", "-c", "homenode restore >/dev/null 2>&1; rm -f /tmp/trial.parquet*; true")
 		return nil
 	}
 	data, err := g.Fetch(t.Context(), "/tmp/trial.parquet")
 	if err != nil {
-		t.Logf("seed %d, %s: no row: %s", m.seed, s.name, lastText(r.Stdout))
+		t.Logf("seed %d, %s: no row: %s", m.Seed, s.Name, lastText(r.Stdout))
 		return nil
 	}
 	mustRun(t, g, "rm", "/tmp/trial.parquet")
@@ -208,16 +165,16 @@ func TestLabTrials(t *testing.T) {
 			g := guest(t, "four", "v2")
 			t.Cleanup(func() { mustRun(t, g, "sh", "-c", endTrials) })
 			for i := lane; i < len(open); i += lanes {
-				m := drawMix(open[i])
-				mustRun(t, g, "sh", "-c", m.script(g.Shape.Machine().OnlineCPUs().Minus(g.Shape.Housekeeping)))
+				m := catalog.DrawTrials(open[i])
+				mustRun(t, g, "sh", "-c", trialScript(m, g.Shape.Machine().OnlineCPUs().Minus(g.Shape.Housekeeping)))
 				var rows []gain.Row
-				for _, s := range m.services {
+				for _, s := range m.Services {
 					rows = append(rows, tryOne(t, g, m, s)...)
 				}
 				for k := range rows {
-					rows[k].Seed = m.seed
+					rows[k].Seed = m.Seed
 				}
-				file.add(t, m.seed, rows)
+				file.add(t, m.Seed, rows)
 				mustRun(t, g, "sh", "-c", endTrials)
 			}
 		})

@@ -3,6 +3,8 @@
 package machine
 
 import (
+	"slices"
+
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -126,6 +128,16 @@ func (s Shape) coreOf(cpu int) set.CPUSet {
 		ids = append(ids, first+i)
 	}
 	return set.FromCPUs(ids...)
+}
+
+// ForWorkloads is the shape without its housekeeping CPUs: what workloads have.
+func (s Shape) ForWorkloads() Shape {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		s.Nodes[i].CPUs = s.Nodes[i].CPUs.Minus(s.Housekeeping)
+	}
+	s.Housekeeping = set.CPUSet{}
+	return s
 }
 
 // Machine returns the machine a guest of this shape sees: one package and one

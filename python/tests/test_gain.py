@@ -3,7 +3,7 @@
 
 testdata/trials.parquet: all replicas of 128 services of 'homenode-lab sim trials --fleets 48
 --servers 10 --seed 1 --machine dual-skylake', chosen at random.
-testdata/lab-trials.parquet: the services of the mixes of seeds 1 to 14, 16 and 18, tried in the lab by scripts/lab-trials.sh.
+testdata/lab-trials.parquet: the services of the mixes of seeds 1 to 43 and 45, tried in the lab by scripts/lab-trials.sh.
 """
 
 from __future__ import annotations

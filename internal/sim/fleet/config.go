@@ -38,6 +38,9 @@ type Config struct {
 	// Noise is applied to them.
 	DataSet bool
 	Noise   Noise
+	// Lab is the shape whose trials are drawn (catalog.DrawTrials) in place of a fleet's servers, a
+	// mix a server, with the seeds Seed, Seed + 1, …; nil: none. Only RunTrials knows it.
+	Lab     *machine.Shape
 	Workers int // servers at a time; below 1: one
 
 	newWorld newWorld // nil: sim.NewWorld; tests have others

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"homenode/internal/sim"
-
 	"homenode/internal/sim/runner"
 	"homenode/internal/window"
 )

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"homenode/internal/machine"
 	"homenode/internal/model/gain"
 	"homenode/internal/sim"
+	"homenode/internal/sim/catalog"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/runner"
 	"homenode/internal/window"
@@ -20,7 +22,7 @@ import (
 
 // Trials measure what binding a replica brings: alone, and with all replicas of its server.
 //
-//  1. A trial takes trialLasts: replicas are looked at, those of the arm are bound, their
+//  1. A trial takes trialTimes: replicas are looked at, those of the arm are bound, their
 //     memory follows, and what they get is compared with a server where none is bound. Demand
 //     is the same in all arms.
 //  2. Each server has its own hour of the day.
@@ -30,20 +32,37 @@ import (
 //
 // MAO itself binds, with a target of 1: a trial asks what a binding brings, not whether MAO
 // would make it. A replica that MAO could not bind, or not for long enough, makes no row.
-const (
-	trialLook    = 30 * time.Minute
-	trialSettle  = 10 * time.Minute
-	trialCompare = 30 * time.Minute
-	trialLeast   = 20 * time.Minute // of trialCompare, in which it was bound
-	trialLasts   = trialLook + trialSettle + trialCompare
+type trialTimes struct {
+	look, settle, compare time.Duration
+	least                 time.Duration // of compare, in which it was bound
+}
+
+// The lab's closed loops settle in seconds.
+var (
+	fleetTrial = trialTimes{look: 30 * time.Minute, settle: 10 * time.Minute, compare: 30 * time.Minute, least: 20 * time.Minute}
+	labTrial   = trialTimes{look: 16 * time.Second, settle: 14 * time.Second, compare: 30 * time.Second, least: 20 * time.Second}
 )
+
+const labPeriod = 2 * time.Second
+
+func (c Config) trial() trialTimes {
+	if c.Lab != nil {
+		return labTrial
+	}
+	return fleetTrial
+}
+
+func (t trialTimes) lasts() time.Duration { return t.look + t.settle + t.compare }
 
 // ForTrials is a fleet's configuration with what trials need.
 func (c Config) ForTrials() Config {
+	if c.Lab != nil {
+		c.Period = labPeriod
+	}
 	if c.newWorld == nil {
 		c.newWorld = simWorld
 	}
-	c.Size.Minutes, c.Warmup, c.Share, c.MAO.Target = int(trialLasts/time.Minute), 0, 1, 1
+	c.Size.Minutes, c.Warmup, c.Share, c.MAO.Target = int(c.trial().lasts()/time.Minute), 0, 1, 1
 	return c
 }
 
@@ -81,11 +100,27 @@ func RunTrials(ctx context.Context, c Config, sink func([]gain.Row) error, progr
 // trial is one server.
 type trial struct {
 	job
-	whole map[string]int // replicas that are there from start to end, by ID: the index of their spec
+	whole map[string]int // replicas that are tried, which are there from start to end, by ID: the index of their spec
+	seed  uint64         // of its rows
+}
+
+// draw makes a mix of the lab's trials. Only its services are tried.
+func (j *trial) draw(shape machine.Shape) {
+	j.seed += uint64(j.server)
+	mix := catalog.DrawTrials(j.seed)
+	j.specs = mix.Specs(j.config.System.Hz, float64(shape.Model.TimeFactor), float64(shape.Model.StreamParallelism))
+	for i, s := range mix.Services {
+		j.whole[j.specs[i].IDs()[0]] = i
+		j.specs[i].Service = fmt.Sprintf("%s-%s-%d", s.Kind, s.Name, mix.Seed)
+	}
 }
 
 func newTrial(c *Config, plan *Plan, server int) *trial {
-	j := &trial{job: job{config: c, plan: plan, server: server}, whole: map[string]int{}}
+	j := &trial{job: job{config: c, plan: plan, server: server}, whole: map[string]int{}, seed: c.Seed}
+	if c.Lab != nil {
+		j.draw(*c.Lab)
+		return j
+	}
 	j.specs = plan.Specs(server)
 	r := detmath.NewRandom(c.Seed, "fleet", "hour", strconv.Itoa(server))
 	const day = 24 * time.Hour
@@ -168,7 +203,7 @@ func (j *trial) unbound(ctx context.Context, seed uint64, o *once) (off record, 
 		}
 		w := s.loop.Round()
 		off = append(off, byID(s.world.Truth()))
-		if i < j.config.inWindows(trialLook) {
+		if i < j.config.inWindows(j.config.trial().look) {
 			j.look(w, o)
 		}
 	}
@@ -213,7 +248,7 @@ func (j *trial) arm(ctx context.Context, seed uint64, off record, id string) (ef
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		looked = i >= j.config.inWindows(trialLook)
+		looked = i >= j.config.inWindows(j.config.trial().look)
 		w := s.loop.Round()
 		with := byID(s.world.Truth())
 		for k := range w.Workloads {
@@ -223,7 +258,7 @@ func (j *trial) arm(ctx context.Context, seed uint64, off record, id string) (ef
 				continue
 			}
 			since[who]++
-			if on, here := with[who]; here && since[who] > j.config.inWindows(trialSettle) {
+			if on, here := with[who]; here && since[who] > j.config.inWindows(j.config.trial().settle) {
 				without := off[i][who]
 				if got[who] == nil {
 					got[who] = &comparison{}
@@ -235,20 +270,28 @@ func (j *trial) arm(ctx context.Context, seed uint64, off record, id string) (ef
 	return got, nil
 }
 
+// timeOf is the mean latency of requests; a closed loop's is the time in which it does an operation.
+func timeOf(t *runner.Tally) *float64 {
+	if t.Requests > 0 {
+		return meanLatency(t)
+	}
+	return over(t.Seconds, t.Ops)
+}
+
 // row needs both trials of the replica alone. All of its server may lack it: then it is unknown.
 func (j *trial) row(id string, both [2]once) (gain.Row, bool) {
 	c := j.config
-	least := c.inWindows(trialLeast)
+	least := c.inWindows(c.trial().least)
 	for _, o := range both {
 		x := o.alone[id]
-		if x == nil || x.windows < least || meanLatency(&x.with) == nil || meanLatency(&x.without) == nil {
+		if x == nil || x.windows < least || timeOf(&x.with) == nil || timeOf(&x.without) == nil {
 			return gain.Row{}, false
 		}
 	}
 	service := j.specs[j.whole[id]].Service
-	kind, _, _ := strings.Cut(service, "-")
+	kind, name, _ := strings.Cut(service, "-")
 	random := detmath.NewRandom(c.Seed, "fleet", "trial noise", id, strconv.Itoa(j.server))
-	latency := func(x *comparison) *float64 { return gainOf(meanLatency(&x.with), meanLatency(&x.without)) }
+	latency := func(x *comparison) *float64 { return gainOf(timeOf(&x.with), timeOf(&x.without)) }
 	cpu := func(x *comparison) *float64 { return gainOf(cpuPerOp(&x.with), cpuPerOp(&x.without)) }
 	noisy := func(g *float64, deviation float64) *float64 {
 		if g == nil {
@@ -263,10 +306,14 @@ func (j *trial) row(id string, both [2]once) (gain.Row, bool) {
 	f.Disturb(c.Noise, detmath.NewRandom(c.Seed, "fleet", "trial features", id, strconv.Itoa(j.server)))
 	r := gain.Row{
 		Server: hash(c.Seed, "server", fmt.Sprint(j.server)), Service: hash(c.Seed, "service", service), Replica: hash(c.Seed, "replica", id),
-		Kind: kind, Source: gain.Simulator, Machine: c.Machine.Origin, Seed: c.Seed, Generator: GeneratorVersion,
+		Kind: kind, Source: gain.Simulator, Machine: c.Machine.Origin, Seed: j.seed, Generator: GeneratorVersion,
 		MBW: f.MBW, MSR: f.MSR, NPMR: f.NPMR, RMBR: f.RMBR, CPU: f.CPU, IPC: f.IPC, MPKI: f.LLCMPKI,
 		Busy: both[0].busy.value(), Idlest: both[0].idlest.value(), Windows: int32(both[0].alone[id].windows), Neighbours: int32(len(j.specs) - 1),
 		GainLatencyTrue: latency(both[0].alone[id]),
+	}
+	if c.Lab != nil {
+		r.Server, r.Service = fmt.Sprintf("%016x", j.seed), gain.Hashed("service", name)
+		r.Replica = r.Server + "-" + r.Service
 	}
 	if f.CPU != nil {
 		r.CPUOfNode = over(*f.CPU, c.Machine.FewestCPUs())

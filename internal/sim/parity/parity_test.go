@@ -12,6 +12,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/machine/shapetest"
+	"homenode/internal/sim/catalog"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/fit.json")
@@ -63,6 +64,20 @@ func fitOf(t testing.TB) (f Fit) {
 }
 
 // The constants are the result of the search on the four fitted scenarios.
+// Trials of the simulator have the constants that were fitted here.
+func TestTrialConstants(t *testing.T) {
+	const loads, alu = 8, 200 // of a unit, homenode-load's defaults
+	f := fitOf(t)
+	for what, v := range map[string][2]float64{
+		"a step": {catalog.TrialChase, f.Chase}, "a line": {catalog.TrialLine, f.Line}, "the kernel": {catalog.TrialKernel, f.Kernel},
+		"a unit": {catalog.TrialUnit, f.Unit - loads*f.Chase - alu},
+	} {
+		if !Within(v[0], v[1], 0.01) {
+			t.Errorf("%s: %v in sim/catalog, %v in testdata/fit.json", what, v[0], v[1])
+		}
+	}
+}
+
 func TestFit(t *testing.T) {
 	f, err := FitOn(shapesOf(t), recordOf(t))
 	if err != nil {

@@ -18,7 +18,7 @@ import numpy as np
 from ..data import BadData, Floats
 from .data import FEATURES, Trials, keys, read_some
 from .evaluate import CLEAR_GAIN, Target, mae, mean, r2, reliability, retest_mae, wanted
-from .export import RANGE
+from .export import span
 from .fit import Gain, columns
 
 
@@ -68,7 +68,8 @@ def judge(trials: Trials, gain: Gain, others: Trials) -> Elsewhere:
     both = (others.gain + others.again) / 2
     clear = (np.abs(both) > CLEAR_GAIN) & (np.sign(others.gain) == np.sign(others.again))
     hurt, right = clear & (both < 0), np.sign(predicted) == np.sign(both)
-    seen = {name: np.nanquantile(trials.features[:, at], RANGE) for at, name in enumerate(FEATURES)}
+    known = trials.features.astype(np.float64)
+    seen = {name: span(known[:, at]) for at, name in enumerate(FEATURES)}
     return Elsewhere(
         ", ".join(np.unique(others.source)),
         len(both),

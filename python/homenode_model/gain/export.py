@@ -37,8 +37,11 @@ from .fit import Gain, columns
 SCHEMA = 1
 KIND = "homenode-gain"
 GOLDEN_ROWS = 40
-# Of training rows: what is outside is called out of distribution, 1 row of 100 for each feature.
+# Of training rows: what is outside is called out of distribution, 1 row of 100 for each feature. A
+# hundredth beyond it is inside still: where training saw one value only, such as an NPMR of 1, a
+# measured 0.9997 is no other.
 RANGE = (0.005, 0.995)
+BEYOND = 0.01
 DECILES = np.arange(1, 10) / 10
 
 
@@ -55,14 +58,19 @@ def write_booster(path: Path, booster: xgb.Booster) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
+def span(values: Floats) -> tuple[float, float]:
+    low, high = np.nanquantile(values, RANGE)
+    return float(low - BEYOND * abs(low)), float(high + BEYOND * abs(high))
+
+
 def describe(name: str, values: Floats) -> dict[str, Any]:
     """What training rows look like. edges are for a population stability index: a tenth of them
     is between two, so a server whose rows are not spread so has drifted."""
-    low, high = np.nanquantile(values, RANGE)
+    low, high = span(values)
     return {
         "name": name,
-        "low": float(low),
-        "high": float(high),
+        "low": low,
+        "high": high,
         "median": float(np.nanmedian(values)),
         "edges": [float(x) for x in np.nanquantile(values, DECILES)],
     }
