@@ -76,7 +76,7 @@ func (p *Patient) Move(ctx context.Context, req Request) (migration.Result, erro
 	if left { // 1
 		p.left, p.now = append(p.left, m), p.fresh()
 	}
-	return together(before, migration.Result{Stopped: "the memory map of a process is locked (" + err.Error() + "); tried again when it is free"}), nil
+	return together(before, migration.Result{Stopped: "a process did not answer in time (" + err.Error() + "): its memory map is locked, or no CPU was free for the move; tried again when it answers"}), nil
 }
 
 // lateBy is closed a time after ctx is done.
