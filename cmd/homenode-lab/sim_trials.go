@@ -156,8 +156,8 @@ func (f simTrialsFlags) config(cmd *cobra.Command) (fleet.Config, error) {
 	return c, c.Validate()
 }
 
-// setMachine is that of every server. The lab's trials leave out the CPU for daemons, and switch NUMA
-// balancing off.
+// setMachine sets the machine of every server. The lab's trials leave out the CPU for daemons, and
+// switch NUMA balancing off.
 func (f simTrialsFlags) setMachine(c *fleet.Config, stderr io.Writer) error {
 	if !f.lab {
 		return simFleetFlags{machine: f.machine}.simMachine(c, stderr)

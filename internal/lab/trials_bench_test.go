@@ -166,7 +166,7 @@ func TestLabTrials(t *testing.T) {
 			t.Cleanup(func() { mustRun(t, g, "sh", "-c", endTrials) })
 			for i := lane; i < len(open); i += lanes {
 				m := catalog.DrawTrials(open[i])
-				mustRun(t, g, "sh", "-c", trialScript(m, g.Shape.Machine().OnlineCPUs().Minus(g.Shape.Housekeeping)))
+				mustRun(t, g, "sh", "-c", trialScript(m, g.Shape.ForWorkloads().CPUs()))
 				var rows []gain.Row
 				for _, s := range m.Services {
 					rows = append(rows, tryOne(t, g, m, s)...)

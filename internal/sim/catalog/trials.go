@@ -101,11 +101,12 @@ const (
 	TrialLine   = 6.88  // a line of a stream
 	TrialUnit   = 70.9  // a unit, beyond its steps and register work
 	TrialKernel = 0.068 // of a CPU
-	// kernelIPC are its instructions per cycle. Of a service that waits for memory they are half of
-	// all, and a window counts them.
+	// kernelIPC is the kernel's instructions per cycle, from the counters of one guest of shape two
+	// (homenode-load status, total less user). A window counts them, too: where a service waits for
+	// memory, they are up to half of all.
 	kernelIPC = 0.38
-	// localLoad is what homenode-load takes a load for when it turns the nominal time of a
-	// request into units (LOCAL_LOAD_CYCLES, lab/workload/options.c).
+	// localLoad is the cycles that homenode-load assumes for a load when it turns the nominal time
+	// of a request into units (LOCAL_LOAD_CYCLES, lab/workload/options.c).
 	localLoad = 220
 )
 

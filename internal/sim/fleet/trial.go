@@ -20,18 +20,7 @@ import (
 	"homenode/internal/window"
 )
 
-// Trials measure what binding a replica brings: alone, and with all replicas of its server.
-//
-//  1. A trial takes trialTimes: replicas are looked at, those of the arm are bound, their
-//     memory follows, and what they get is compared with a server where none is bound. Demand
-//     is the same in all arms.
-//  2. Each server has its own hour of the day.
-//  3. Arms: no replica bound; all of them; each one alone.
-//  4. All of it twice, each time with other arrivals and the noise of measuring: how far two
-//     trials of one replica are apart is what no prediction can be better than.
-//
-// MAO itself binds, with a target of 1: a trial asks what a binding brings, not whether MAO
-// would make it. A replica that MAO could not bind, or not for long enough, makes no row.
+// trialTimes are the parts of a trial, in order: whole minutes together.
 type trialTimes struct {
 	look, settle, compare time.Duration
 	least                 time.Duration // of compare, in which it was bound
@@ -66,16 +55,32 @@ func (c Config) ForTrials() Config {
 	return c
 }
 
-// RunTrials does the trials of a fleet's replicas, server by server; sink gets the rows in the
-// order of servers. The result does not depend on the number of workers.
+// RunTrials measures what binding a replica brings: alone, and with all replicas of its server.
+//
+//  1. A trial takes trialTimes: replicas are looked at, those of the arm are bound, their
+//     memory follows, and what they get is compared with a server where none is bound. Demand
+//     is the same in all arms.
+//  2. Each server has its own hour of the day.
+//  3. Arms: no replica bound; all of them; each one alone.
+//  4. All of it twice, each time with other arrivals and the noise of measuring: how far two
+//     trials of one replica are apart is what no prediction can be better than.
+//
+// MAO itself binds, with a target of 1: a trial asks what a binding brings, not whether MAO
+// would make it. A replica that MAO could not bind, or not for long enough, makes no row.
+//
+// It goes server by server, and sink gets the rows in the order of servers. The result does not
+// depend on the number of workers.
 func RunTrials(ctx context.Context, c Config, sink func([]gain.Row) error, progress Progress) error {
 	c = c.ForTrials()
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	plan, err := Generate(c.Seed, HostOf(c.Machine, c.System), c.Size)
-	if err != nil {
-		return err
+	plan := &Plan{Host: HostOf(c.Machine, c.System)}
+	if c.Lab == nil {
+		var err error
+		if plan, err = Generate(c.Seed, plan.Host, c.Size); err != nil {
+			return err
+		}
 	}
 	done := 0
 	return runner.Run(ctx, runner.Plan[[]gain.Row]{

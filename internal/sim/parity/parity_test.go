@@ -63,7 +63,6 @@ func fitOf(t testing.TB) (f Fit) {
 	return f
 }
 
-// The constants are the result of the search on the four fitted scenarios.
 // Trials of the simulator have the constants that were fitted here.
 func TestTrialConstants(t *testing.T) {
 	const loads, alu = 8, 200 // of a unit, homenode-load's defaults
@@ -78,6 +77,7 @@ func TestTrialConstants(t *testing.T) {
 	}
 }
 
+// The constants are the result of the search on the four fitted scenarios.
 func TestFit(t *testing.T) {
 	f, err := FitOn(shapesOf(t), recordOf(t))
 	if err != nil {

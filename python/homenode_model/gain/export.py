@@ -37,9 +37,9 @@ from .fit import Gain, columns
 SCHEMA = 1
 KIND = "homenode-gain"
 GOLDEN_ROWS = 40
-# Of training rows: what is outside is called out of distribution, 1 row of 100 for each feature. A
-# hundredth beyond it is inside still: where training saw one value only, such as an NPMR of 1, a
-# measured 0.9997 is no other.
+# Of training rows: what is outside is called out of distribution, 1 row of 100 for each feature. Up
+# to 1 % beyond counts as inside: where training saw an NPMR of 1 only, a measured 0.9997 is not
+# strange.
 RANGE = (0.005, 0.995)
 BEYOND = 0.01
 DECILES = np.arange(1, 10) / 10
