@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -65,6 +66,7 @@ func (o *Outbox) send(ctx context.Context) {
 }
 
 func (o *Outbox) failed(err error, failures int) {
+	err = explained(err)
 	if failures == 1 {
 		o.log.Warn("hub: what is seen waits in the spool", "address", o.c.Address, "error", err)
 	}
@@ -72,6 +74,15 @@ func (o *Outbox) failed(err error, failures int) {
 		o.idle.CloseIdleConnections() // the next connection has the certificate that is in the file by then
 	}
 	o.note(func(s *Status) { s.Error = err.Error() })
+}
+
+// explained says what a hub can mean by the refusal of a certificate in the handshake. On a connection
+// that it had accepted before, it gives the reason itself.
+func explained(err error) error {
+	if !strings.Contains(err.Error(), "tls: bad certificate") {
+		return err
+	}
+	return fmt.Errorf("the hub refuses this host's certificate, which is revoked, expired or another hub's: enrol the host again: %w", err)
 }
 
 // waitAfter doubles, and asks no sooner than the hub says.
